@@ -1,0 +1,40 @@
+"""`planrun list`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from planrun.cli.options import session_dir as session_dir_option
+from planrun.cli.options import text_or_json
+
+
+@click.command("list")
+@session_dir_option
+@text_or_json
+def command(session_dir: Path | None, format: str) -> None:  # noqa: A002 - the option's name
+    """List the sessions of this project, the newest first.
+
+    \b
+    planrun list
+    planrun list --format json
+    """
+    from planrun import api
+    from planrun.cli.finding import store_of
+    from planrun.cli.printing import complain, say, say_json
+    from planrun.views.listing import row, table
+    from planrun.views.words import plural
+
+    store = store_of(session_dir)
+    found = store.all()[::-1]
+    unreadable = len(list(store.folder.glob("*.jsonl"))) - len(found)
+    rows = [row(f, api.read_plan) for f in found]
+    if format == "json":
+        say_json({"sessions": rows, "unreadable": unreadable})
+    elif rows:
+        say(table(rows, str(Path.cwd().resolve())))
+    else:
+        say(f"no sessions in {store.folder}")
+    if unreadable:
+        complain(f"{plural(unreadable, 'file')} in {store.folder} could not be read; `planrun show NAME` says why")

@@ -1,0 +1,123 @@
+"""The command line's entry: which commands there are, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from planrun import __version__
+from planrun.cli.table import COMMANDS
+from planrun.errors import PlanInvalid, PlanrunError
+
+_PLAN_SUFFIXES = (".yaml", ".yml")
+
+
+class Commands(click.Group):
+    """A group that knows its commands' names and help texts, and imports a command when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name].module).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """`planrun PLAN.yaml` is `planrun run PLAN.yaml`."""
+        name = args[0]
+        if name in COMMANDS or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        if name.endswith(_PLAN_SUFFIXES) or Path(name).is_file():
+            return "run", self.get_command(ctx, "run"), args
+        raise click.UsageError(f"there is no command {name!r}, and no file of that name.{_suggestion(name)}", ctx)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; whatever goes wrong leaves here as a message on stderr and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except PlanrunError as error:
+            # Faults of a file begin with their place, so that an editor or a terminal can jump to it.
+            _say(str(error), prefix="" if isinstance(error, PlanInvalid) else "planrun: ")
+            ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            _say("interrupted")
+            ctx.exit(130)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:  # noqa: BLE001 - the last place where it can become one clear line
+            _crashed(ctx, error)
+
+
+def _suggestion(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, COMMANDS, 1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def _say(text: str, prefix: str = "planrun: ") -> None:
+    from planrun.views.screen import Screen
+    from planrun.views.words import block
+
+    Screen(sys.stderr).line(f"{prefix}{block(text)}")
+
+
+def _crashed(ctx: click.Context, error: Exception) -> NoReturn:
+    """A bug of ours: one line for everybody, the traceback for who asks for it."""
+    log, verbose = ctx.meta.get("planrun.log"), os.environ.get("PLANRUN_DEBUG") or ctx.meta.get("planrun.verbose")
+    where = f"; the log is at {log}" if log else ""
+    _say(f"internal error: {type(error).__name__}: {error}{where}")
+    if verbose:
+        import traceback
+
+        _say("".join(traceback.format_exception(error)))
+    else:
+        _say("PLANRUN_DEBUG=1 shows where; please report it")
+    ctx.exit(1)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"auto_envvar_prefix": "PLANRUN", "help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="`planrun COMMAND --help` says more. `planrun PLAN.yaml` is short for `planrun run PLAN.yaml`.",
+)
+@click.version_option(__version__, prog_name="planrun", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Run a plan: steps that a language model or a shell command carries out one after another, unattended, with a full record
+    and resumable after any crash.
+
+    \b
+    planrun init                      a starter plan
+    planrun run plan.yaml             run it
+    planrun resume                    go on where it stopped
+    """
+
+
+def main(args: list[str] | None = None) -> Any:
+    """The entry point. Never returns: it ends the process with the command's exit code."""
+    _prepare_streams()
+    return cli.main(args, prog_name="planrun")
+
+
+def _prepare_streams() -> None:
+    """A closed descriptor would be taken by the next file that is opened, the log among them; and no character may be
+    one that a stream cannot carry."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

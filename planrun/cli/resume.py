@@ -1,0 +1,50 @@
+"""`planrun resume`"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from planrun.cli.options import RunCommand, run_options
+
+
+@click.command(
+    "resume", cls=RunCommand, epilog="Every option also reads PLANRUN_RESUME_NAME, most also PLANRUN_NAME, from the environment."
+)
+@click.argument("session", required=False)
+@click.option("--from", "from", metavar="STEP", help="Run this step and all later ones again.")
+@click.option("--skip", multiple=True, metavar="STEP", help="Count this step as skipped; may be given often.")
+@click.option(
+    "--rerun",
+    metavar="none|stale|STEP",
+    help="Where the plan file has changed: go on with the recorded plan, or take the new one and run again what changed; or run one step again.",
+)
+@run_options
+@click.pass_context
+def command(ctx: click.Context, session: str | None, **options: Any) -> None:
+    """Go on with SESSION from its log: finished steps are not run or paid for again.
+
+    A unique beginning of the name is enough. Without a name it is the newest unfinished session of this directory.
+    It runs in the directory that it was started in.
+
+    \b
+    planrun resume
+    planrun resume 20260131-0915 --max-cost 5
+    planrun resume --rerun stale
+    """
+    from planrun import api
+    from planrun.cli.driving import Shown, drive, flags_of
+
+    ctx.meta["planrun.verbose"] = options["verbose"]
+    ask = api.Ask(
+        flags=flags_of(options),
+        until=options["until"],
+        approve=options["approve"],
+        start_from=options["from"],
+        skip=options["skip"],
+        rerun=options["rerun"],
+    )
+    drive(ctx, Shown.of(options), lambda front: api.resume(session, ask, front, cwd=Path.cwd(), environ=os.environ))

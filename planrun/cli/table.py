@@ -1,0 +1,24 @@
+"""Every command: where it is, and what it does in one line. Help is made from this without importing any of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    module: str
+    help: str
+
+
+COMMANDS = {
+    "run": Entry("planrun.cli.run", "Validate a plan, start a session and run it."),
+    "resume": Entry("planrun.cli.resume", "Go on with a session that stopped."),
+    "validate": Entry("planrun.cli.validate", "Check plan files; nothing is run."),
+    "schema": Entry("planrun.cli.schema", "Print the JSON Schema of plan files, for editors."),
+    "init": Entry("planrun.cli.init", "Write a starter plan and settings."),
+    "list": Entry("planrun.cli.list", "List the sessions."),
+    "show": Entry("planrun.cli.show", "Show a session: steps, outputs, what was spent."),
+    "logs": Entry("planrun.cli.logs", "Print the records of a session as text."),
+    "output": Entry("planrun.cli.output", "Print a value that a session left."),
+    "config": Entry("planrun.cli.config", "Show the settings in force and where each comes from."),
+}

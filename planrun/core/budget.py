@@ -1,0 +1,100 @@
+"""Limits of the plan and of a step: what is used, what is near, what is reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planrun.core.actions import End
+from planrun.core.plan import Limits, Step
+from planrun.core.state import State
+from planrun.errors import Outcome
+
+LAND_AT = 0.85
+_OUTCOMES = {
+    "cost_usd": Outcome.BUDGET,
+    "tokens": Outcome.BUDGET,
+    "time": Outcome.TIME_LIMIT,
+    "turns": Outcome.TURN_LIMIT,
+}
+_UNITS = {"cost_usd": "USD", "tokens": "tokens", "time": "seconds", "turns": "turns"}
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How far one limit is used: `name` as in the plan, `scope` empty for the plan's own or the step's id."""
+
+    name: str
+    scope: str
+    used: float
+    maximum: float
+
+    @property
+    def share(self) -> float:
+        return self.used / self.maximum if self.maximum > 0 else 1.0
+
+    @property
+    def key(self) -> str:
+        return f"{self.scope}.{self.name}" if self.scope else self.name
+
+
+def limits_in_force(state: State) -> Limits:
+    """The run's limits after flags, environment, plan and settings."""
+    raw = state.settings.get("limits")
+    if not isinstance(raw, dict):
+        return state.need_plan().limits
+
+    def number(name: str) -> float | None:
+        value = raw.get(name)
+        return float(value) if isinstance(value, int | float) else None
+
+    tokens, turns = number("tokens"), number("turns")
+    return Limits(
+        number("cost_usd"), None if tokens is None else int(tokens), number("time"), None if turns is None else int(turns)
+    )
+
+
+def uses(state: State, step: Step | None) -> list[Use]:
+    """Every limit in force and how much of it is used; a step's turn limit belongs to its attempts and is not here."""
+    run = limits_in_force(state)
+    pending = state.request.tokens if state.request else 0
+    rows = [
+        ("cost_usd", "", state.spend.cost_usd or 0.0, run.cost_usd),
+        ("tokens", "", float(state.spend.tokens + pending), run.tokens),
+        ("time", "", state.elapsed, run.time),
+        ("turns", "", float(state.turns), run.turns),
+    ]
+    if step is not None:
+        now, own = state.step_state(step.id), step.limits
+        rows += [
+            ("cost_usd", step.id, now.spend.cost_usd or 0.0, own.cost_usd),
+            ("tokens", step.id, float(now.spend.tokens), own.tokens),
+            ("time", step.id, now.seconds, own.time),
+        ]
+    return [Use(name, scope, used, float(most)) for name, scope, used, most in rows if most is not None]
+
+
+def exceeded(state: State, step: Step, *, before_model: bool = True) -> End | None:
+    """The end that a limit brings, checked before each model call and (time only) before a command."""
+    for use in uses(state, step):
+        if use.used >= use.maximum and (before_model or use.name == "time"):
+            whose = f"step {use.scope}'s" if use.scope else "the"
+            text = f"{whose} limit of {use.maximum:g} {_UNITS[use.name]} is reached ({use.used:g} used)"
+            return End(_OUTCOMES[use.name], f"{text}; raise it with {_FLAGS[use.name]} on resume")
+    return None
+
+
+_FLAGS = {"cost_usd": "--max-cost", "tokens": "--max-tokens", "time": "--max-time", "turns": "--max-turns"}
+
+
+def near(state: State, step: Step) -> Use | None:
+    """The limit that is nearest to its end, at or over the landing mark."""
+    close = [u for u in uses(state, step) if u.share >= LAND_AT]
+    return max(close, key=lambda u: u.share) if close else None
+
+
+def time_left(state: State, step: Step) -> float | None:
+    """Seconds that the next call may take, by the time limits and the step's timeout; None is unbounded."""
+    left = [u.maximum - u.used for u in uses(state, step) if u.name == "time"]
+    if step.timeout is not None:
+        left.append(step.timeout - state.step_state(step.id).attempt_seconds)
+    return max(0.0, min(left)) if left else None

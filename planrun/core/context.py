@@ -1,0 +1,239 @@
+"""The active context: what the model is sent next, as a view of the archive.
+
+A view is a tuple of segments, one for each step attempt (the system message stands in one of its own). Everything that is
+costly about a message is computed once and kept with its entry or its segment: bytes for the request, digest, tokens.
+That is why a turn costs the same at step 1,000 as at step 1."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from planrun.core.messages import Message, Origin, ToolCall, compact_json, well_formed
+from planrun.core.tokens import PER_MESSAGE, raw_tokens
+
+PINNED = frozenset({"UpdatePlanStep"})  # tools whose results no compaction touches
+LONG_ARGUMENTS = 2_000  # characters of a call's arguments that stay in full
+_KEPT = 200
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One message of the view and the number of the record that it came from. `name` is the tool of a tool result."""
+
+    seq: int
+    message: Message
+    origin: Origin
+    name: str | None = None
+    settled: bool = False  # already a placeholder or shortened: never edited again
+
+    @cached_property
+    def wire(self) -> bytes:
+        return compact_json(self.message.wire()).encode("utf-8")
+
+    @cached_property
+    def digest(self) -> bytes:
+        return hashlib.sha256(self.wire).digest()
+
+    @cached_property
+    def raw(self) -> float:
+        text = self.message.content
+        calls = sum(raw_tokens(c.arguments) + raw_tokens(c.name) + PER_MESSAGE for c in self.message.tool_calls)
+        return PER_MESSAGE + (raw_tokens(text) if text else 0.0) + calls
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The messages of one step (None: the system message), in the order of the archive."""
+
+    step: str | None
+    entries: tuple[Entry, ...] = ()
+
+    @cached_property
+    def wire(self) -> bytes:
+        return b",".join([e.wire for e in self.entries])
+
+    @cached_property
+    def digests(self) -> bytes:
+        return b"".join([e.digest for e in self.entries])
+
+    @cached_property
+    def raw(self) -> float:
+        return sum(e.raw for e in self.entries)
+
+    @cached_property
+    def call_ids(self) -> frozenset[str]:
+        return frozenset(c.id for e in self.entries for c in e.message.tool_calls)
+
+    @cached_property
+    def elidable(self) -> tuple[int, ...]:
+        """Records of tool results that are longer than their placeholder, plan tools' aside."""
+        return tuple(e.seq for e in self.entries if _elidable(e))
+
+    @cached_property
+    def shortenable(self) -> tuple[int, ...]:
+        """Records of assistant messages with long call arguments."""
+        return tuple(
+            e.seq
+            for e in self.entries
+            if not e.settled and any(len(c.arguments) > LONG_ARGUMENTS for c in e.message.tool_calls)
+        )
+
+
+View = tuple[Segment, ...]
+
+
+def entries(view: View) -> Iterator[Entry]:
+    for segment in view:
+        yield from segment.entries
+
+
+def messages(view: View) -> list[Message]:
+    return [e.message for e in entries(view)]
+
+
+def add(view: View, step: str | None, entry: Entry) -> View:
+    """The view with one more message, in the segment of `step`."""
+    if view and view[-1].step == step:
+        return (*view[:-1], Segment(step, (*view[-1].entries, entry)))
+    return (*view, Segment(step, (entry,)))
+
+
+def raw_size(view: View) -> float:
+    return sum([s.raw for s in view])
+
+
+def count(view: View) -> int:
+    return sum([len(s.entries) for s in view])
+
+
+def wire(view: View) -> bytes:
+    """The JSON list of messages, as it stands in the request body."""
+    return b"[" + b",".join([s.wire for s in view if s.entries]) + b"]"
+
+
+def digest(view: View, tools: str) -> str:
+    """Names exactly these messages with these tools: sha256 over the tools' digest and the messages' digests, in hex."""
+    return hashlib.sha256(tools.encode() + b"".join([s.digests for s in view])).hexdigest()
+
+
+def last(view: View) -> Entry | None:
+    return view[-1].entries[-1] if view and view[-1].entries else None
+
+
+def unanswered(view: View) -> tuple[ToolCall, ...]:
+    """The calls of the newest assistant message that have no result yet, in call order."""
+    if not view:
+        return ()
+    tail = view[-1].entries
+    at = len(tail) - 1
+    while at >= 0 and tail[at].message.role == "tool":
+        at -= 1
+    if at < 0 or not tail[at].message.tool_calls:
+        return ()
+    return tail[at].message.tool_calls[len(tail) - 1 - at :]
+
+
+def faults(view: View) -> list[str]:
+    """What a strict endpoint would refuse in these messages; empty when they may be sent."""
+    found: list[str] = []
+    seen: set[str] = set()
+    waiting: list[str] = []
+    previous = ""
+    for position, message in enumerate(messages(view)):
+        if message.role == "tool":
+            if not waiting or waiting.pop(0) != message.tool_call_id:
+                found.append(f"message {position}: a tool result without its call before it")
+        else:
+            if waiting:
+                found.append(f"message {position}: calls {waiting} have no result")
+            waiting = [c.id for c in message.tool_calls]
+            found += [f"message {position}: {why}" for why in (*_misplaced(message, previous), *_misnamed(waiting, seen))]
+            seen.update(waiting)
+        previous = message.role
+    if waiting:
+        found.append(f"calls {waiting} have no result")
+    if previous not in ("user", "tool"):
+        found.append(f"the list ends with {previous or 'nothing'}")
+    return found
+
+
+def _misplaced(message: Message, previous: str) -> Iterator[str]:
+    """What is wrong with a message that is no tool result, standing after one of role `previous` ("" at the beginning)."""
+    match message.role:
+        case "system" if previous:
+            yield "a system message that is not the first"
+        case "user" if previous in ("user", "tool"):
+            yield f"a user message directly after a {previous} message"
+        case "assistant":
+            if previous in ("assistant", "system", ""):
+                yield f"an assistant message after {previous or 'nothing'}"
+            if not message.tool_calls and not (message.content or "").strip():
+                yield "an empty assistant message"
+
+
+def _misnamed(calls: list[str], seen: set[str]) -> Iterator[str]:
+    if "" in calls:
+        yield "a call without an id"
+    if seen.intersection(calls) or len(set(calls)) < len(calls):
+        yield "a call id is used twice"
+
+
+def placeholder(entry: Entry) -> str:
+    size = len(entry.message.content or "")
+    return f"[ToolResult elided by step-boundary compaction: {entry.name}, {size} chars, id {entry.seq}]"
+
+
+def _elidable(entry: Entry) -> bool:
+    if entry.settled or entry.message.role != "tool" or entry.name in PINNED:
+        return False
+    return len(entry.message.content or "") > len(placeholder(entry))
+
+
+def elided(entry: Entry) -> Entry:
+    """The entry with a placeholder for its text. One that was edited before stays: twice is once."""
+    if entry.settled:
+        return entry
+    return replace(entry, message=replace(entry.message, content=placeholder(entry)), settled=True)
+
+
+def shortened(entry: Entry) -> Entry:
+    """The entry with long call arguments cut, still valid JSON with the same keys where they fit. Twice is once."""
+    if entry.settled:
+        return entry
+    calls = tuple(
+        replace(c, arguments=_shorten(c, entry.seq)) if len(c.arguments) > LONG_ARGUMENTS else c
+        for c in entry.message.tool_calls
+    )
+    return replace(entry, message=replace(entry.message, tool_calls=calls), settled=True)
+
+
+def _shorten(call: ToolCall, seq: int) -> str:
+    note = f"[arguments shortened by step-boundary compaction: {call.name}, {len(call.arguments)} chars, id {seq}]"
+    cut = _cut(json.loads(call.arguments), note)
+    text = well_formed(compact_json(cut))  # half a character may stand escaped in the arguments
+    return text if len(text) <= LONG_ARGUMENTS else compact_json({"shortened": note})
+
+
+def _cut(value: object, note: str) -> object:
+    if isinstance(value, str) and len(value) > _KEPT + len(note):
+        return value[:_KEPT] + note
+    if isinstance(value, dict):
+        return {k: _cut(v, note) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_cut(v, note) for v in value]
+    return value
+
+
+def map_entries(view: View, change: Iterable[int], edit: object) -> View:
+    """The view with `edit` (Entry -> Entry) applied to the entries of these records; other segments stay the same objects."""
+    wanted = set(change)
+    out = []
+    for segment in view:
+        if any(e.seq in wanted for e in segment.entries):
+            segment = Segment(segment.step, tuple(edit(e) if e.seq in wanted else e for e in segment.entries))  # type: ignore[operator]
+        out.append(segment)
+    return tuple(out)

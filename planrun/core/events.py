@@ -1,0 +1,352 @@
+"""The closed union of events: every fact that a session records. A record is an event with a place in the log.
+
+`encode` and `decode` turn an event into the JSON object of a record and back; fields that hold their default are left
+out. Fields named in the contract have no default, so that they are always written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar, Literal, get_args
+
+from planrun.core.messages import CallStatus, Message, Origin, Role, ToolCall
+from planrun.core.plan import Json, Strategy
+
+FORMAT = 1
+StepStatus = Literal["todo", "in_progress", "done", "failed", "skipped", "blocked"]
+FailureReason = Literal["step_failed", "verify_failed", "output_invalid", "stuck", "turn_limit", "time_limit", "context"]
+ApprovalDecision = Literal["asked", "approved", "denied"]
+Purpose = Literal["step", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The first record, and again where a resume adopts a changed plan. `files` holds the text of each prompt file.
+    `settings` is the public form of the settings in force; `options` what the command line asked of this run."""
+
+    type: ClassVar[str] = "session"
+    format: int
+    session: str
+    cwd: str
+    plan_path: str
+    plan: str
+    plan_digest: str
+    params: dict[str, Json]
+    model: str
+    settings: dict[str, Json]
+    options: dict[str, Json] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+    tools: str = ""  # digest of the tool schemas
+    parent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One chat message. `status` tells how the call of a tool result went; `faults`, by call id, why a call must not run."""
+
+    type: ClassVar[str] = "message"
+    role: Role
+    content: str | None
+    origin: Origin
+    step: str | None = None
+    attempt: int = 0
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None  # the tool whose result this is
+    status: CallStatus | None = None
+    faults: dict[str, str] = field(default_factory=dict)
+    aside: int = 0  # characters at the end of content that are the runner's remark, not the tool's result
+    landing: bool = False  # the remark tells the model to land
+
+    @property
+    def message(self) -> Message:
+        calls = tuple(
+            ToolCall(c["id"], c["function"]["name"], c["function"]["arguments"], self.faults.get(c["id"]))
+            for c in self.tool_calls
+        )
+        return Message(self.role, self.content, calls, self.tool_call_id)
+
+    @classmethod
+    def of(cls, message: Message, origin: Origin, step: str | None, attempt: int, **more: Any) -> Said:
+        return cls(
+            role=message.role,
+            content=message.content,
+            origin=origin,
+            step=step,
+            attempt=attempt,
+            tool_calls=tuple(message.wire().get("tool_calls", ())),
+            tool_call_id=message.tool_call_id,
+            faults={c.id: c.fault for c in message.tool_calls if c.fault is not None},
+            **more,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """A request is about to be sent. `tokens` is our estimate of its prompt, `raw` the uncalibrated one."""
+
+    type: ClassVar[str] = "request"
+    digest: str
+    tokens: int
+    messages: int
+    raw: int = 0
+    step: str | None = None
+    model: str | None = None  # where it is not the session's
+    purpose: Purpose = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Responded:
+    """The answer came (or, with `error`, did not). `usage` is as reported, or null. `seconds` is the whole wait, retries included."""
+
+    type: ClassVar[str] = "response"
+    usage: dict[str, int | None] | None
+    model: str | None
+    seconds: float
+    retries: int = 0
+    finish_reason: str | None = None
+    refusal: str | None = None
+    empty: bool = False
+    error: str | None = None
+    cost_usd: float | None = None
+    purpose: Purpose = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """Intent: the call is about to run. `name` is a tool, `run` for the command of a run step, or `verify`."""
+
+    type: ClassVar[str] = "tool_start"
+    call_id: str
+    name: str
+    step: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """How a call ended. `text` holds what a `run` or `verify` printed (a tool's result is in its message)."""
+
+    type: ClassVar[str] = "tool_end"
+    call_id: str
+    name: str
+    status: CallStatus
+    seconds: float | None = None
+    step: str | None = None
+    text: str | None = None
+    output: dict[str, Json] | None = None
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepChanged:
+    """A status change. `reason` classifies a failure; `baseline` maps files of `unchanged` checks to digests at the start."""
+
+    type: ClassVar[str] = "step"
+    step: str
+    status: StepStatus
+    attempt: int
+    note: str | None = None
+    output: dict[str, Json] | None = None
+    reason: FailureReason | None = None
+    baseline: dict[str, str] | None = None
+    files: dict[str, dict[str, Json]] | None = None  # file outputs: field -> {path, size, sha256}
+
+
+@dataclass(frozen=True, slots=True)
+class Elide:
+    """Tool results whose text gives way to a placeholder (records by number)."""
+
+    kind: ClassVar[str] = "elide"
+    seqs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shorten:
+    """Assistant messages whose long call arguments are shortened."""
+
+    kind: ClassVar[str] = "shorten"
+    seqs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Messages that leave the active context: all from record `first` to record `last`, inclusive, the system message aside."""
+
+    kind: ClassVar[str] = "drop"
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """A note in the place of what it covers."""
+
+    kind: ClassVar[str] = "insert"
+    text: str
+    first: int
+    last: int
+    level: int = 0
+
+
+Edit = Elide | Shorten | Drop | Insert
+_EDITS: dict[str, type[Any]] = {e.kind: e for e in get_args(Edit)}
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """Edits that turn the old active context into the new one. `boundary` names the step about to start, where there is one."""
+
+    type: ClassVar[str] = "compaction"
+    strategy: str
+    trigger: str
+    edits: tuple[Edit, ...]
+    replaces_count: int
+    messages_before: int
+    messages_after: int
+    tokens_before: int
+    tokens_after: int
+    boundary: str | None = None
+    messages: tuple[dict[str, Any], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A question to a human, or its answer, bound to one subject: a call id or `before`/`after` a step, and to the
+    digest of what exactly was asked."""
+
+    type: ClassVar[str] = "approval"
+    decision: ApprovalDecision
+    subject: str
+    step: str
+    digest: str
+    text: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooked:
+    type: ClassVar[str] = "hook"
+    event: str
+    command: str
+    status: str
+    seconds: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitNeared:
+    """A limit is near (`landing`: the model is told to land), was reached, or the context's true window was learnt."""
+
+    type: ClassVar[str] = "limit"
+    limit: str
+    used: float
+    maximum: float
+    landing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Something worth a line: `kind` is resumed, sealed, notice, retry, … ; `options` and `settings` go with resumed."""
+
+    type: ClassVar[str] = "note"
+    kind: str
+    text: str = ""
+    step: str | None = None
+    options: dict[str, Json] = field(default_factory=dict)
+    settings: dict[str, Json] = field(default_factory=dict)
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The run stopped: why, and what a user should know. `output` is the plan's output where it finished; `partial`
+    says that it stopped early because it was asked to, so that there is something left to resume."""
+
+    type: ClassVar[str] = "end"
+    outcome: str
+    exit_code: int
+    reason: str
+    output: dict[str, Json] | None = None
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A record of a type that this version does not know: kept and skipped."""
+
+    type: ClassVar[str] = "unknown"
+    body: Mapping[str, Any]
+
+
+Event = (
+    Session | Said | Requested | Responded | CallStarted | CallEnded | StepChanged | Compacted | Approval | Hooked
+    | LimitNeared | Noted | Ended | Unknown
+)  # fmt: skip
+TYPES: dict[str, type[Any]] = {e.type: e for e in get_args(Event) if e is not Unknown}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An event at its place: `seq` counts from 1, `timestamp` in Unix seconds."""
+
+    seq: int
+    timestamp: float
+    event: Event
+
+
+def _shape(cls: type[Any]) -> tuple[tuple[str, object, bool], ...]:
+    out = []
+    for f in fields(cls):
+        made = f.default_factory
+        default = made() if made is not MISSING else f.default
+        out.append((f.name, default, default is MISSING))
+    return tuple(out)
+
+
+_SHAPES: dict[type[Any], tuple[tuple[str, object, bool], ...]] = {c: _shape(c) for c in (*TYPES.values(), *_EDITS.values())}
+
+
+def encode(event: Event) -> dict[str, Any]:
+    """The record's own fields, without seq, timestamp and prev. Strategy names, statuses and texts stand as they are."""
+    if isinstance(event, Unknown):
+        return dict(event.body)
+    body = {"type": event.type}
+    for name, default, always in _SHAPES[type(event)]:
+        value = getattr(event, name)
+        if always or value != default:
+            body[name] = value
+    if isinstance(event, Compacted):
+        body["edits"] = [{"edit": e.kind, **{n: getattr(e, n) for n, *_ in _SHAPES[type(e)]}} for e in event.edits]  # type: ignore[assignment]
+    return body
+
+
+def decode(body: Mapping[str, Any]) -> Event:
+    """The event of a record's fields. Raises ValueError, TypeError or KeyError where they do not fit the type."""
+    cls = TYPES.get(body["type"])
+    if cls is None:
+        return Unknown({k: v for k, v in body.items() if k not in ("seq", "timestamp", "prev")})
+    values: dict[str, Any] = {}
+    for name, _, always in _SHAPES[cls]:
+        if name in body:
+            value = body[name]
+            values[name] = tuple(value) if isinstance(value, list) and name in _TUPLES else value
+        elif always:
+            raise ValueError(f"a {body['type']} record without {name}")
+    if cls is Compacted:
+        values["edits"] = tuple(_edit(e) for e in body["edits"])
+    event: Event = cls(**values)
+    return event
+
+
+_TUPLES = frozenset({"tool_calls", "faults", "messages", "edits"})
+
+
+def _edit(body: Mapping[str, Any]) -> Edit:
+    cls = _EDITS[body["edit"]]
+    values = {n: tuple(body[n]) if n == "seqs" else body[n] for n, *_ in _SHAPES[cls] if n in body}
+    edit: Edit = cls(**values)
+    return edit
+
+
+__all__ = ["Event", "Edit", "Record", "Strategy", "decode", "encode"]

@@ -1,0 +1,1 @@
+"""What a step sees when it starts: each strategy is a pure function from a view to edits."""

@@ -1,0 +1,44 @@
+"""The address of a model endpoint as people write it."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from planrun.errors import ConfigError
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+_SUFFIX = "/chat/completions"
+
+
+def normalise_base_url(url: str) -> tuple[str, str | None]:
+    """The address without what clients add themselves, and a warning where that changed its meaning. Raises ConfigError."""
+    text = url.strip()
+    if not text:
+        raise ConfigError(f"the base URL is empty: write one such as {DEFAULT_BASE_URL}, or leave it out")
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        raise ConfigError(f"base URL {shown(text)}: the scheme is missing: write http://{shown(text)}")
+    if scheme.lower() not in ("http", "https"):
+        raise ConfigError(f"base URL {shown(text)}: the scheme must be http or https")
+    if re.search(r"[\s\x00-\x1f\x7f]", text):
+        raise ConfigError(f"base URL {shown(text)!r}: there is a blank or a control character in it")
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError(f"base URL {shown(text)}: {error}") from None
+    if not host:
+        raise ConfigError(f"base URL {shown(text)}: the host is missing")
+    if parts.query or parts.fragment or text.endswith(("?", "#")):
+        raise ConfigError(f"base URL {shown(text)}: nothing may follow the path (no ? and no #)")
+    bare = f"{scheme.lower()}://{rest}".rstrip("/")
+    if bare.endswith(_SUFFIX):
+        cut = bare.removesuffix(_SUFFIX).rstrip("/")
+        return cut, f"base URL {shown(text)}: {_SUFFIX} is added by planrun, so {shown(cut)} is used"
+    return bare, None
+
+
+def shown(url: str) -> str:
+    """The address for people, logs and errors: without user name and password."""
+    return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", r"\1***@", url, flags=re.DOTALL)

@@ -1,0 +1,169 @@
+"""Every error that planrun raises on purpose, with the exit code and the outcome word that a user sees.
+
+    PlanrunError
+    ├── UsageError            2   usage             wrong arguments; nothing ran
+    ├── PlanInvalid           2   plan_invalid      the plan file has faults (`faults` lists all of them)
+    ├── ConfigError           2   config            settings, endpoint address, key or model name refused
+    │   └── ReplayMismatch                              a recorded session does not answer this request
+    ├── SessionBusy           5   session_busy      another process writes this session
+    ├── SessionDamaged        5   session_damaged   the log cannot be trusted (`line` says where)
+    ├── PlanChanged           5   plan_changed      the plan file is not the one that the session recorded
+    ├── StorageError          5   session_damaged   the log cannot be written (full, read-only, vanished)
+    ├── ProviderError        75   provider          the endpoint failed and retrying will not help now
+    ├── ContextOverflow       3   context           the endpoint said that the request is too long
+    └── Interrupted    130, 143   interrupted       SIGINT or SIGTERM
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """How a run ended: the word in the last record, in `--format json` and in the summary file."""
+
+    FINISHED = "finished"
+    STEP_FAILED = "step_failed"
+    VERIFY_FAILED = "verify_failed"
+    OUTPUT_INVALID = "output_invalid"
+    USAGE = "usage"
+    PLAN_INVALID = "plan_invalid"
+    CONFIG = "config"
+    BUDGET = "budget"
+    TIME_LIMIT = "time_limit"
+    TURN_LIMIT = "turn_limit"
+    STUCK = "stuck"
+    CONTEXT = "context"
+    NEEDS_HUMAN = "needs_human"
+    SESSION_BUSY = "session_busy"
+    SESSION_DAMAGED = "session_damaged"
+    PLAN_CHANGED = "plan_changed"
+    PROVIDER = "provider"
+    INTERRUPTED = "interrupted"
+
+
+EXIT_CODES: dict[Outcome, int] = {
+    Outcome.FINISHED: 0,
+    Outcome.STEP_FAILED: 1,
+    Outcome.VERIFY_FAILED: 1,
+    Outcome.OUTPUT_INVALID: 1,
+    Outcome.USAGE: 2,
+    Outcome.PLAN_INVALID: 2,
+    Outcome.CONFIG: 2,
+    Outcome.BUDGET: 3,
+    Outcome.TIME_LIMIT: 3,
+    Outcome.TURN_LIMIT: 3,
+    Outcome.STUCK: 3,
+    Outcome.CONTEXT: 3,
+    Outcome.NEEDS_HUMAN: 4,
+    Outcome.SESSION_BUSY: 5,
+    Outcome.SESSION_DAMAGED: 5,
+    Outcome.PLAN_CHANGED: 5,
+    Outcome.PROVIDER: 75,
+    Outcome.INTERRUPTED: 130,
+}
+
+
+class PlanrunError(Exception):
+    """Base of the tree. `outcome` is the word, `exit_code` the process's code; `str(error)` is for the user."""
+
+    outcome = Outcome.STEP_FAILED
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.outcome]
+
+
+class UsageError(PlanrunError):
+    outcome = Outcome.USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong in a file: where (1-based line and column, 0 when it has no place) and what to do."""
+
+    message: str
+    line: int = 0
+    column: int = 0
+    hint: str = ""
+
+
+class PlanInvalid(PlanrunError):
+    """All faults of one plan file, in the order of the file."""
+
+    outcome = Outcome.PLAN_INVALID
+
+    def __init__(self, path: str, faults: list[Fault]) -> None:
+        self.path = path
+        self.faults = sorted(faults, key=lambda f: (f.line, f.column))
+        super().__init__("\n".join(self._line(f) for f in self.faults))
+
+    def _line(self, fault: Fault) -> str:
+        place = f"{self.path}:{fault.line}:{fault.column}" if fault.line else self.path
+        return f"{place}: {fault.message}" + (f" ({fault.hint})" if fault.hint else "")
+
+
+class ConfigError(PlanrunError):
+    outcome = Outcome.CONFIG
+
+
+class ReplayMismatch(ConfigError):
+    """The request at hand is not the one that was recorded; the text shows the first difference."""
+
+
+class SessionBusy(PlanrunError):
+    outcome = Outcome.SESSION_BUSY
+
+
+class SessionDamaged(PlanrunError):
+    """`line` is the 1-based number of the first line that cannot be trusted."""
+
+    outcome = Outcome.SESSION_DAMAGED
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class PlanChanged(PlanrunError):
+    outcome = Outcome.PLAN_CHANGED
+
+
+class StorageError(PlanrunError):
+    outcome = Outcome.SESSION_DAMAGED
+
+
+class ProviderError(PlanrunError):
+    """The endpoint failed. `kind` is its class (`rate`, `server`, `connection`, `timeout`, `quota`, `refused`, …);
+    `attempts` counts the requests that were sent; `status` is the HTTP status, or None."""
+
+    outcome = Outcome.PROVIDER
+
+    def __init__(self, message: str, *, kind: str = "server", status: int | None = None, attempts: int = 1) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.status = status
+        self.attempts = attempts
+
+
+class ContextOverflow(PlanrunError):
+    """The endpoint refused a request as too long; `window` is the limit in tokens that it named, or None."""
+
+    outcome = Outcome.CONTEXT
+
+    def __init__(self, message: str, window: int | None = None) -> None:
+        super().__init__(message)
+        self.window = window
+
+
+class Interrupted(PlanrunError):
+    outcome = Outcome.INTERRUPTED
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"interrupted by signal {signum}")
+        self.signum = signum
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.signum

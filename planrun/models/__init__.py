@@ -1,0 +1,1 @@
+"""Language models behind one method; the protocol is in `base`."""

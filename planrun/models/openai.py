@@ -1,0 +1,225 @@
+"""One request to an OpenAI-compatible endpoint through the SDK's client, read with our own eyes (see `wire`)."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn
+
+from planrun.errors import ConfigError
+from planrun.models.address import parse_address
+from planrun.models.base import ModelRequest, Reply
+from planrun.models.faults import AnswerFault, Failure, Fault, classify, masked, raised
+from planrun.models.said import one_line
+from planrun.models.wire import read_reply
+
+if TYPE_CHECKING:
+    import httpx2
+    import openai
+
+DEFAULT_TOTAL = 1800.0  # seconds for one answer, from the request to its last byte
+_KEEPALIVE = 30.0  # seconds: a tool may run between two turns, and a new TLS handshake costs more than an idle socket
+_DRAIN = 0.1  # seconds to wait for the end of a stream after its [DONE]
+_MAX_ERROR = 64 * 1024  # bytes of an error body that are read
+_STREAM = re.compile(r"\bstream(_options|ing)?\b")
+_MAX_ERROR_TIME = 10.0  # seconds after which the rest of an error body no longer matters
+
+
+class OpenAIModel:
+    """A Model that tries once. `api_key` may be empty for servers that want none. Times are in seconds: `read_timeout`
+    is the longest silence, not the length of an answer. Threads may share it; the connection is kept between requests.
+
+    Raises ConfigError at once for an address or a key that cannot be sent. `warning` says what was mended in the
+    address, or is None.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        stream: bool = True,
+        connect_timeout: float = 5.0,
+        read_timeout: float = 120.0,
+        total_timeout: float = DEFAULT_TOTAL,
+    ) -> None:
+        address = parse_address(base_url)
+        self.url = address.shown
+        self.warning = address.warning
+        self._address = address
+        self._key = api_key.strip()
+        if not self._key.isascii() or not self._key.isprintable():
+            raise ConfigError("the API key has characters that no header can carry: look for a line break or a quote in it")
+        self._accept = "text/event-stream, application/json" if stream else "application/json"
+        self._connect, self._read, self._total = connect_timeout, read_timeout, total_timeout
+        self._made: openai.OpenAI | None = None
+        self._lock = threading.Lock()
+
+    def complete(self, request: ModelRequest) -> Reply:
+        """One try, one request. Raises Failure (a ProviderError), ContextOverflow or ConfigError. What a signal handler
+        raises passes through once the connection is closed."""
+        own_limit = request.deadline is None
+        deadline = time.monotonic() + self._total if request.deadline is None else request.deadline
+        try:
+            response = self._send(request.body, deadline)
+            try:
+                body = _Body(response, deadline, own_limit)
+                reply = read_reply(response.headers.get("content-type", ""), body)
+                body.finish()
+                return reply
+            finally:
+                response.close()
+        except AnswerFault as error:
+            raise raised(masked(_explained(error.fault), self._key), self.url) from None
+
+    def close(self) -> None:
+        """Close the connections that are kept open."""
+        if self._made is not None:
+            self._made.close()
+
+    def _send(self, body: bytes, deadline: float) -> httpx2.Response:
+        import httpx2
+        import openai
+
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise Failure(Fault("timeout", "no time is left for a request"))
+        client = self._client()
+        headers: dict[str, str | openai.Omit] = {"X-Stainless-Raw-Response": "stream", "Accept": self._accept}
+        if not self._key:
+            headers["Authorization"] = openai.Omit()
+        timeout = httpx2.Timeout(min(self._read, left), connect=min(self._connect, left))
+        try:
+            return client.post(
+                "/chat/completions",
+                cast_to=httpx2.Response,
+                content=body,
+                # Never sent (no header is configured for it), but without one the SDK makes a UUID for every request.
+                options={"headers": headers, "timeout": timeout, "idempotency_key": "-"},
+            )
+        except openai.APIStatusError as error:
+            _refuse(error.response)
+        except openai.APIConnectionError as error:
+            fault = _transport_fault(error.__cause__ or error)
+            raise AnswerFault(replace(fault, message=one_line(f"{self.url}: {fault.message}"))) from None
+
+    def _client(self) -> openai.OpenAI:
+        with self._lock:
+            if self._made is None:
+                self._made = self._build()
+                # Sockets are closed with the model, also where nobody calls close().
+                weakref.finalize(self, self._made.close)
+            return self._made
+
+    def _build(self) -> openai.OpenAI:
+        import httpx2
+        import openai
+
+        http = openai.DefaultHttpxClient(
+            limits=httpx2.Limits(max_connections=100, max_keepalive_connections=10, keepalive_expiry=_KEEPALIVE),
+            event_hooks={"response": [_on_response]},
+        )
+        # max_retries=0: `RetryingModel` is the only layer that tries again.
+        return openai.OpenAI(
+            base_url=self._address.url,
+            api_key=self._key or "none",
+            max_retries=0,
+            default_query=self._address.query,
+            http_client=http,
+        )
+
+
+class _Body:
+    """The bytes of an answer as they come. The deadline is looked at after every chunk."""
+
+    def __init__(self, response: httpx2.Response, deadline: float, own_limit: bool) -> None:
+        self._response = response
+        self._chunks = response.iter_bytes()
+        self._deadline = deadline
+        self._own_limit = own_limit
+
+    def __iter__(self) -> Iterator[bytes]:
+        import httpx2
+
+        try:
+            for chunk in self._chunks:
+                yield chunk
+                if time.monotonic() > self._deadline:
+                    raise AnswerFault(Fault("timeout", "the answer was not complete in time", retryable=self._own_limit))
+        except (httpx2.RequestError, httpx2.StreamError) as error:
+            raise AnswerFault(_transport_fault(error)) from None
+
+    def finish(self) -> None:
+        """Read what follows [DONE], mostly nothing, so that the connection can be used again; but not for long."""
+        import httpx2
+
+        if self._response.is_closed:
+            return
+        stream = self._response.extensions.get("network_stream")
+        sock = stream.get_extra_info("socket") if stream is not None else None
+        if not isinstance(sock, socket.socket):
+            return
+        # The read timeout cannot be changed any more once the body is being read.
+        watch = threading.Timer(_DRAIN, _shut, (sock,))
+        watch.daemon = True
+        watch.start()
+        try:
+            for _ in self._chunks:
+                pass
+        except (httpx2.RequestError, httpx2.StreamError):
+            return
+        finally:
+            watch.cancel()
+
+
+def _shut(sock: socket.socket) -> None:
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return  # already closed
+
+
+def _on_response(response: httpx2.Response) -> None:
+    """Read an error body here, in bounds: the SDK would read it to its end, however slowly it comes."""
+    import httpx2
+
+    if response.status_code < 400:
+        return
+    body, start = bytearray(), time.monotonic()
+    try:
+        for chunk in response.iter_bytes():
+            body += chunk
+            if len(body) > _MAX_ERROR or time.monotonic() - start > _MAX_ERROR_TIME:
+                break
+    except (httpx2.RequestError, httpx2.StreamError):
+        pass  # the status alone says enough
+    raise AnswerFault(classify(response.status_code, body.decode("utf-8", "replace"), dict(response.headers)))
+
+
+def _refuse(response: httpx2.Response) -> NoReturn:
+    raise AnswerFault(classify(response.status_code, response.text, dict(response.headers)))
+
+
+def _explained(fault: Fault) -> Fault:
+    if fault.kind == "refused" and _STREAM.search(fault.message):
+        return replace(fault, message=one_line(f"the endpoint refuses streamed answers: {fault.message}"))
+    return fault
+
+
+def _transport_fault(error: BaseException) -> Fault:
+    import httpx2
+
+    said = one_line(str(error)) or type(error).__name__
+    if isinstance(error, httpx2.ConnectTimeout):
+        return Fault("connection", "no connection in time", retryable=True)
+    if isinstance(error, httpx2.TimeoutException):
+        return Fault("timeout", "the endpoint was silent for too long", retryable=True)
+    if isinstance(error, httpx2.TooManyRedirects):
+        return Fault("protocol", said)
+    # A certificate does not become valid by asking again.
+    return Fault("connection", said, retryable="CERTIFICATE_VERIFY_FAILED" not in said)

@@ -1,0 +1,124 @@
+"""Performing AskModel: the request as it goes out, and the answer as it is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planrun.core import budget, context
+from planrun.core.actions import AskModel
+from planrun.core.events import Event, Requested, Responded, Said
+from planrun.core.messages import Message, compact_json
+from planrun.core.plan import Step
+from planrun.core.state import State
+from planrun.core.tokens import raw_tokens
+from planrun.errors import Interrupted, PlanrunError, ProviderError
+from planrun.models.base import ModelRequest, Reply, Usage
+from planrun.runner.world import Price, World
+from planrun.tools.registry import schema
+
+
+def ask(world: World, state: State, action: AskModel) -> Iterator[Event]:
+    """Send what the step's context holds; record the request before it leaves, the answer before anything acts on it."""
+    step = state.need_plan().step(action.step)
+    wrong = context.faults(state.view)
+    if wrong:
+        raise RuntimeError(f"these messages must not be sent: {'; '.join(wrong)}")
+    name = world.model_name(state, step.model)
+    request, requested = prepare(world, state, step, name)
+    yield requested
+    world.log.sync()
+    model = world.models(name)
+    left = budget.time_left(state, step)
+    began = time.monotonic()
+    request = replace(request, deadline=None if left is None else began + left, on_retry=world.on_retry)
+    try:
+        with world.signals.interruptible():
+            reply = model.complete(request)
+    except Interrupted:
+        raise
+    except PlanrunError as error:
+        attempts = error.attempts if isinstance(error, ProviderError) else 1
+        yield Responded(None, None, _since(began), retries=max(0, attempts - 1), error=str(error))
+        if left is not None and _since(began) >= left:
+            return  # the time limit is what ended it: the next decision says so
+        raise
+    yield from _kept(state, step, reply, _since(began), world.prices(name), requested.tokens)
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 3)
+
+
+def prepare(world: World, state: State, step: Step, model: str) -> tuple[ModelRequest, Requested]:
+    """The request that `step` would send now, and the record that announces it."""
+    tools, tools_digest = offered(world, step)
+    head: dict[str, object] = {"model": model, "stream": True, "stream_options": {"include_usage": True}}
+    reserve = world.reply_reserve(model)
+    if reserve is not None:
+        head["max_tokens"] = reserve
+    start = compact_json(head)[:-1].encode("utf-8")
+    body = b"".join((start, b',"tools":', tools, b',"messages":', context.wire(state.view), b"}"))
+    raw = round(context.raw_size(state.view) + raw_tokens(tools.decode("utf-8")))
+    digest = context.digest(state.view, tools_digest)
+    named = model if model != state.model else None
+    requested = Requested(digest, round(raw * state.factor), context.count(state.view), raw, step.id, named)
+    return ModelRequest(body, digest), requested
+
+
+def offered(world: World, step: Step) -> tuple[bytes, str]:
+    """The tools of this step as JSON, and their digest. The same bytes all session long, but where a step narrows them."""
+    if step.tools not in world.schemas:
+        names = [n for n in world.tools if step.tools is None or n in step.tools or n in context.PINNED]
+        data = compact_json([schema(world.tools[n]) for n in names]).encode("utf-8")
+        world.schemas[step.tools] = (data, hashlib.sha256(data).hexdigest())
+    return world.schemas[step.tools]
+
+
+def _kept(
+    state: State, step: Step, reply: Reply, seconds: float, price: Price | None, estimate: int
+) -> Iterator[Event]:
+    if reply.message is not None and reply.refusal is None:
+        message = _distinct(reply.message, state)
+        yield Said.of(message, "model", step.id, state.step_state(step.id).attempt)
+    usage = reply.usage
+    reported = any(n is not None for n in (usage.prompt_tokens, usage.completion_tokens))
+    counts = {
+        "prompt_tokens": usage.prompt_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "completion_tokens": usage.completion_tokens,
+    }
+    yield Responded(
+        usage=counts if reported else None,
+        model=reply.model,
+        seconds=seconds,
+        retries=reply.retries,
+        finish_reason=reply.finish_reason,
+        refusal=reply.refusal,
+        empty=reply.message is None and reply.refusal is None,
+        cost_usd=_cost(usage, price, estimate),
+    )
+
+
+def _distinct(message: Message, state: State) -> Message:
+    """The message with call ids that are not empty and not used before in the active context."""
+    taken: set[str] = set()
+    calls = []
+    for number, call in enumerate(message.tool_calls, 1):
+        used = call.id in taken or any(call.id in s.call_ids for s in state.view)
+        new = f"call_{state.seq}_{number}" if not call.id or used else call.id
+        taken.add(new)
+        calls.append(call if new == call.id else replace(call, id=new))
+    return replace(message, tool_calls=tuple(calls))
+
+
+def _cost(usage: Usage, price: Price | None, estimate: int) -> float | None:
+    """USD; a prompt that the endpoint did not count costs what we estimate."""
+    if price is None:
+        return None
+    prompt = usage.prompt_tokens if usage.prompt_tokens is not None else estimate
+    cached = min(usage.cached_tokens or 0, prompt)
+    total = (prompt - cached) * price.input + cached * price.cached + (usage.completion_tokens or 0) * price.output
+    return round(total / 1e6, 8)

@@ -1,0 +1,145 @@
+"""Performing RunCalls and Answer: a tool call from its permission to its recorded result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from planrun.core import budget, guard, prompts, scope
+from planrun.core.actions import Answer, RunCalls
+from planrun.core.events import Approval, CallEnded, CallStarted, Event, LimitNeared, Said
+from planrun.core.messages import ToolCall, well_formed
+from planrun.core.state import State, fingerprint
+from planrun.policy.permissions import Allow, Ask, Deny
+from planrun.runner.commands import context_of
+from planrun.runner.world import World
+from planrun.tools.base import Tool, ToolContext, ToolResult
+from planrun.tools.registry import parse_arguments
+
+_SIDE_BY_SIDE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A call that may run: its tool and its checked arguments."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: BaseModel
+
+
+def run(world: World, state: State, action: RunCalls) -> Iterator[Event]:
+    """Run the first call; where it is read-only, the read-only ones behind it too, side by side. Results come in call order."""
+    first = _admit(world, state, action.step, action.calls[0])
+    if not isinstance(first, Ready):
+        yield from first
+        return
+    batch = [first]
+    if first.tool.read_only:
+        for call in action.calls[1:_SIDE_BY_SIDE]:
+            after = _admit(world, state, action.step, call)
+            if not isinstance(after, Ready) or not after.tool.read_only:
+                break
+            batch.append(after)
+    for ready in batch:
+        if ready.call.id not in state.in_flight:
+            yield CallStarted(ready.call.id, ready.tool.name, action.step)
+    if not first.tool.read_only:
+        world.log.sync()
+    for ready, (result, seconds) in zip(batch, _results(world, state, action.step, batch), strict=True):
+        yield from _recorded(state, action.step, ready.call, result, seconds)
+
+
+def _results(world: World, state: State, step_id: str, batch: list[Ready]) -> list[tuple[ToolResult, float]]:
+    ctx = context_of(world, state, state.need_plan().step(step_id))
+    with world.signals.interruptible():
+        if len(batch) == 1:
+            return [_timed(batch[0], ctx)]
+        with ThreadPoolExecutor(len(batch)) as pool:
+            return list(pool.map(lambda ready: _timed(ready, ctx), batch))
+
+
+def _timed(ready: Ready, ctx: ToolContext) -> tuple[ToolResult, float]:
+    began = time.monotonic()
+    result = ready.tool.run(ready.arguments, ctx)
+    return result, round(time.monotonic() - began, 3)
+
+
+def _admit(world: World, state: State, step_id: str, call: ToolCall) -> Ready | list[Event]:
+    """The call ready to run, or the events that answer it instead."""
+
+    def refuse(text: str, status: str = "error") -> list[Event]:
+        return list(_recorded(state, step_id, call, ToolResult(text, status), None))  # type: ignore[arg-type]
+
+    step = state.need_plan().step(step_id)
+    offered = [n for n in world.tools if step.tools is None or n in step.tools or n == "UpdatePlanStep"]
+    if call.name not in offered:
+        why = call.fault or f"there is no tool {call.name!r}"
+        return refuse(f"{why}. The tools of this step are: {', '.join(offered)}.")
+    tool = world.tools[call.name]
+    if call.id in state.in_flight and not tool.read_only:
+        return refuse(prompts.INTERRUPTED, "interrupted")
+    if call.fault:
+        return refuse(f"Not run: {call.fault}.")
+    arguments = parse_arguments(tool, call.arguments)
+    if isinstance(arguments, str):
+        return refuse(f"Not run: {arguments}")
+    match world.permissions.judge(tool.name, tool.subject(arguments), workspace=world.workspace):
+        case Allow():
+            return Ready(call, tool, arguments)
+        case Deny(reason):
+            return refuse(f"Not allowed: {reason}", "denied")
+        case Ask(_, reason):
+            return _asked(state, step_id, call, tool, arguments, reason) or Ready(call, tool, arguments)
+
+
+def _asked(
+    state: State, step_id: str, call: ToolCall, tool: Tool, arguments: BaseModel, reason: str
+) -> list[Event]:
+    """Nothing once exactly this call was approved; else the question, or the answer where it was denied."""
+    digest = scope.digest_of(call.id, tool.name, call.arguments)
+    match scope.approved(state, call.id, digest):
+        case True:
+            return []
+        case False:
+            return list(_recorded(state, step_id, call, ToolResult("Not allowed: a human denied this call.", "denied"), None))
+    text = f"Step {step_id} wants to call {tool.name}({tool.subject(arguments)}): {reason}"
+    return [Approval("asked", call.id, step_id, digest, text)]
+
+
+def answer(world: World, state: State, action: Answer) -> Iterator[Event]:
+    return _recorded(state, action.step, action.call, ToolResult(action.text, action.status), None)
+
+
+def _recorded(state: State, step_id: str, call: ToolCall, result: ToolResult, seconds: float | None) -> Iterator[Event]:
+    """The result as the model gets it, with the runner's remark where one is due, then the call's end."""
+    step, now = state.need_plan().step(step_id), state.step_state(step_id)
+    text = well_formed(result.text)
+    remark = ""
+    rounds = guard.rounds((*now.recent, fingerprint(call.name, call.arguments, text)))
+    if rounds >= guard.NUDGE_AT:
+        remark += prompts.REPEATED.format(rounds=rounds)
+    near = budget.near(state, step)
+    landing = near is not None and not now.told_landing
+    if near is not None and landing:
+        remark += prompts.LANDING.format(percent=int(near.share * 100), limit=near.name)
+    yield Said(
+        role="tool",
+        content=text + remark,
+        origin="tool",
+        step=step_id,
+        attempt=now.attempt,
+        tool_call_id=call.id,
+        name=call.name,
+        status=None if result.status == "ok" else result.status,
+        aside=len(remark),
+        landing=landing,
+    )
+    if seconds is not None or call.id in state.in_flight:
+        yield CallEnded(call.id, call.name, result.status, seconds, step_id)
+    if near is not None and landing:
+        yield LimitNeared(near.key, near.used, near.maximum, landing=True)

@@ -1,0 +1,58 @@
+"""Commands that the plan itself runs: what `run` and `verify` have in common."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from planrun.core import budget
+from planrun.core.expressions import render
+from planrun.core.plan import Step
+from planrun.core.scope import scope_of
+from planrun.core.state import State
+from planrun.runner.world import World
+from planrun.tools.base import ToolContext
+from planrun.tools.process import Finished, run_command
+
+RUN_TIMEOUT = 3600.0  # seconds that a run step may take where it says nothing
+VERIFY_TIMEOUT = 600.0
+
+
+def environment_of(world: World, state: State, step: Step) -> dict[str, str]:
+    """The environment of a step's commands: the runner's, and what the step's `env` adds (rendered)."""
+    extra = {name: render(value, scope_of(state)) for name, value in step.env}
+    return {**world.environment, **extra}
+
+
+def context_of(world: World, state: State, step: Step) -> ToolContext:
+    left = budget.time_left(state, step)
+    deadline = None if left is None else time.monotonic() + left
+    return ToolContext(world.workspace, world.spill, environment_of(world, state, step), deadline)
+
+
+def execute(
+    world: World,
+    state: State,
+    step: Step,
+    command: str,
+    values: Mapping[str, str],
+    timeout: float,
+    *,
+    merge: bool,
+    capture: Path | None = None,
+) -> Finished:
+    """Run a command of the plan in the workspace, bounded by its own timeout and by what the limits leave."""
+    left = budget.time_left(state, step)
+    bound = timeout if left is None else min(timeout, left)
+    env = {**environment_of(world, state, step), **values}
+    with world.signals.interruptible():
+        return run_command(command, cwd=world.workspace, env=env, timeout=bound, merge=merge, capture=capture)
+
+
+def how_it_ended(finished: Finished) -> str:
+    if finished.timed_out:
+        return f"was stopped after {finished.seconds:.0f} s"
+    if finished.signal is not None:
+        return f"was killed by signal {finished.signal}"
+    return f"exited with {finished.exit_code}"

@@ -1,0 +1,131 @@
+"""The centre: decide, perform, append. A run and a resume are this one loop, on an empty log or on one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import assert_never
+
+
+from planrun.core.actions import (
+    Action,
+    Answer,
+    AskHuman,
+    AskModel,
+    Begin,
+    Brief,
+    Compact,
+    End,
+    EndCall,
+    RunCalls,
+    RunCommand,
+    Say,
+    Settle,
+    Skip,
+    Verify,
+)
+from planrun.core.decide import decide
+from planrun.core.events import Approval, CallEnded, Ended, Event, Record, Said, StepChanged
+from planrun.core.messages import Message
+from planrun.core.state import State, apply
+from planrun.errors import EXIT_CODES, Interrupted, Outcome, PlanrunError
+from planrun.runner import asking, calling, checking, compacting
+from planrun.runner.world import World
+
+Observer = Callable[[Record, State], None]
+
+
+class Runner:
+    """Drives one session to its end. `state` is always the fold of what the log holds."""
+
+    def __init__(self, world: World, state: State, observers: tuple[Observer, ...] = ()) -> None:
+        self.world = world
+        self.state = state
+        self.observers = observers
+
+    def run(self) -> State:
+        """Go on until there is nothing to do; the last record says why. Storage errors are raised: nothing more can be recorded."""
+        try:
+            while (action := decide(self.state)) is not None:
+                self.world.signals.check()
+                before = self.state.seq
+                for event in self.perform(action):
+                    self.append(event)
+                if self.state.seq == before:
+                    raise RuntimeError(f"{action} changed nothing")
+        except Interrupted as stop:
+            self.append(Ended(Outcome.INTERRUPTED, stop.exit_code, str(stop)))
+        self.world.log.sync()
+        return self.state
+
+    def append(self, event: Event) -> None:
+        """Write, fold, publish. What has effects outside calls `log.sync` first, so nothing is announced before it is durable."""
+        record = self.world.log.append(event)
+        self.state = apply(self.state, record, self.world.read_plan)
+        for observe in self.observers:
+            observe(record, self.state)
+
+    def perform(self, action: Action) -> Iterator[Event]:  # noqa: PLR0911 - one line for each action
+        """The events that the action comes to. Each may be the last one that reaches the disk, so each leaves a resting state."""
+        state, world = self.state, self.world
+        match action:
+            case AskModel():
+                return self._guarded(asking.ask(world, state, action))
+            case RunCalls():
+                return calling.run(world, state, action)
+            case RunCommand():
+                return checking.run_command(world, state, action)
+            case Verify():
+                return checking.verify(world, state, action)
+            case Brief():
+                return checking.brief(world, state, action)
+            case Begin():
+                return checking.begin(world, state, action)
+            case Settle():
+                return checking.settle(world, state, action)
+            case Compact():
+                return compacting.compact(world, state, action)
+            case AskHuman():
+                return ask_human(world, state, action)
+            case Answer():
+                return calling.answer(world, state, action)
+            case Say(step, role, text):
+                attempt = state.step_state(step).attempt
+                said = Said.of(Message(role, text), "runner", None if role == "system" else step, attempt)
+                return iter([said])
+            case EndCall(call_id, name, status):
+                return iter([CallEnded(call_id, name, status, None)])
+            case Skip(step, note):
+                return iter([StepChanged(step, "skipped", state.step_state(step).attempt, note)])
+            case End(outcome, reason, output, partial):
+                return iter([Ended(outcome, EXIT_CODES[outcome], reason, output, partial)])
+            case _:
+                assert_never(action)
+
+    def _guarded(self, events: Iterator[Event]) -> Iterator[Event]:
+        """A model that cannot be reached ends the run, resumable; what was recorded until then stays."""
+        try:
+            yield from events
+        except Interrupted:
+            raise
+        except PlanrunError as error:
+            yield Ended(error.outcome, error.exit_code, str(error))
+
+
+def ask_human(world: World, state: State, action: AskHuman) -> Iterator[Event]:
+    """Record the question, then the answer of whoever can give one; nobody ends the run, resumable."""
+    if not action.asked:
+        yield Approval("asked", action.subject, action.step, action.digest, action.text)
+        return
+    world.log.sync()
+    with world.signals.interruptible():
+        answer = world.human.ask(action.text)
+    if answer is None:
+        reason = f"{action.text} Nobody can answer here; resume with --approve all, or on a terminal with --approve ask."
+        yield Ended(Outcome.NEEDS_HUMAN, EXIT_CODES[Outcome.NEEDS_HUMAN], reason)
+        return
+    yield Approval(
+        "approved" if answer.yes else "denied", action.subject, action.step, action.digest, action.text, answer.by
+    )
+
+
+

@@ -1,0 +1,263 @@
+"""The session log: one JSON object a line, append-only, each line naming the digest of the line before.
+
+No byte is ever rewritten. The one exception proves the rule: a torn last line (a crash in the middle of a write, so never
+announced to anybody) is cut off before anything is appended, and a note says so."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import jsonlines
+
+from planrun.core.events import Event, Record, decode, encode
+from planrun.core.messages import compact_json, well_formed
+from planrun.errors import ConfigError, SessionBusy, SessionDamaged, StorageError
+
+GENESIS = "0" * 32
+
+
+def line_digest(line: bytes) -> str:
+    """What the next record's `prev` must say: the first 128 bits of the line's SHA-256 in hex, its newline left out."""
+    return hashlib.sha256(line).hexdigest()[:32]
+
+
+class Clock:
+    """Unix time that never steps: taken once, then carried on by the monotonic clock, and never before `floor`."""
+
+    def __init__(self, floor: float = 0.0) -> None:
+        self._base = max(time.time(), floor) - time.monotonic()
+
+    def now(self) -> float:
+        return round(self._base + time.monotonic(), 3)
+
+
+class Log:
+    """The one writer of a session. `append` writes a record and returns it; `sync` makes everything so far durable."""
+
+    def __init__(
+        self, file: BinaryIO, path: Path, *, seq: int, prev: str, clock: Clock, mask: Callable[[str], str] | None = None
+    ) -> None:
+        self.path = path
+        self.start = self.size = file.tell()  # where the newest line begins and ends, in bytes
+        self.prev = prev
+        self._file = file
+        self._seq = seq
+        self._clock = clock
+        self._mask = mask or (lambda text: text)
+        self._dirty = False
+        self._broken: StorageError | None = None
+        self._text, self._line = "", b""
+        self._writer = jsonlines.Writer(self, dumps=self._dumps)  # type: ignore[arg-type]
+
+    def append(self, event: Event) -> Record:
+        """Write one record. What it returns is what was written: secrets masked, text well-formed."""
+        record = Record(self._seq + 1, self._clock.now(), event)
+        body = {"seq": record.seq, **encode(event), "timestamp": record.timestamp, "prev": self.prev}
+        plain = compact_json(body)
+        self._text = self._mask(well_formed(plain))
+        self._writer.write(body)
+        self._seq = record.seq
+        return record if self._text == plain else read_record(json.loads(self._text))
+
+    def _dumps(self, body: object) -> str:
+        return self._text
+
+    def write(self, data: str) -> None:
+        """The sink of the JSON Lines writer, which hands over a line and its newline apart: one write for both."""
+        if data != "\n":
+            self._line = data.encode("utf-8")
+            return
+        raw = self._line + b"\n"
+        self._check()
+        try:
+            if self._file.write(raw) != len(raw):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise self._failed(error) from error
+        self.start, self.size = self.size, self.size + len(raw)
+        self.prev = line_digest(self._line)
+        self._dirty = True
+
+    def sync(self) -> None:
+        """Everything appended so far is on disk when this returns. Costs nothing where nothing was appended."""
+        self._check()
+        if not self._dirty:
+            return
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise self._failed(error) from error
+        self._dirty = False
+
+    def _check(self) -> None:
+        """After one failure nothing is written any more: the last line may be torn, and what was not synced may be lost."""
+        if self._broken is not None:
+            raise self._broken
+
+    def _failed(self, error: OSError) -> StorageError:
+        self._broken = StorageError(
+            f"cannot write the session log {self.path}: {error.strerror or error}. "
+            "The run stopped; free the disk or mend the folder, then resume."
+        )
+        return self._broken
+
+    def close(self) -> None:
+        if not self._file.closed:
+            release(self._file, self.path)
+
+
+def release(file: BinaryIO, path: Path) -> None:
+    """Give the log back. The owner's note goes first: once the lock is free it may be another process's."""
+    with contextlib.suppress(OSError):
+        _owner(path).unlink(missing_ok=True)
+    file.close()
+
+
+def _owner(path: Path) -> Path:
+    return path.with_suffix(".lock")
+
+
+def create(path: Path, mask: Callable[[str], str] | None = None) -> Log:
+    """A new, empty log at `path` (mode 0600), locked. Raises ConfigError where the folder cannot be written to."""
+    with contextlib.ExitStack() as undo:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+            file = undo.enter_context(os.fdopen(fd, "ab", buffering=0))
+            _lock(file, path)
+            os.fsync(fd)
+            _sync_folder(path.parent)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot create the session log {path}: {error.strerror or error}. Name another folder with --session-dir."
+            ) from error
+        undo.pop_all()  # it lives as long as the log
+    return Log(file, path, seq=0, prev=GENESIS, clock=Clock(), mask=mask)
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    owner = _owner(path)
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise SessionBusy(f"session {path.stem} is being run by {_who(owner)}; wait for it or stop it first") from error
+    owner.write_text(f"pid {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
+
+
+def _who(owner: Path) -> str:
+    """Who holds the lock. Its note may be a moment late: it is written once the lock is held."""
+    for _ in range(50):
+        with contextlib.suppress(OSError):
+            who = owner.read_text(encoding="utf-8").strip()
+            if who:
+                return who
+        time.sleep(0.01)
+    return "another process"
+
+
+def open_locked(path: Path) -> BinaryIO:
+    """The log file, locked for writing, at offset 0. Raises SessionBusy, or SessionDamaged where it cannot be opened."""
+    with contextlib.ExitStack() as undo:
+        try:
+            file = undo.enter_context(open(path, "r+b", buffering=0))
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is not a regular file")
+            _lock(file, path)
+        except OSError as error:
+            raise SessionDamaged(f"cannot open the session log {path}: {error.strerror or error}") from error
+        undo.pop_all()  # it lives as long as the log
+    return file
+
+
+def read_record(body: object) -> Record:
+    """A record from the JSON of its line. Raises ValueError, TypeError or KeyError where it is not one."""
+    if not isinstance(body, dict) or not isinstance(body.get("seq"), int):
+        raise TypeError("an object with a number `seq` is expected")
+    return Record(body["seq"], float(body["timestamp"]), decode(body))
+
+
+class Reader:
+    """Reads a log forward from an offset, checking numbers and the chain. After the loop `offset` is the end of the last whole
+    record, `prev` its digest and `torn` what follows it: an unfinished last line, never announced, that may be cut off."""
+
+    def __init__(self, file: BinaryIO, path: Path, *, offset: int = 0, seq: int = 0, prev: str = GENESIS) -> None:
+        self.offset, self.seq, self.prev, self.torn = offset, seq, prev, b""
+        self.open_end = False  # the last record is whole, but its newline is missing
+        self._file, self._path = file, path
+        self._line = b""
+
+    def __iter__(self) -> Iterator[Record]:
+        self._file.seek(self.offset)
+        with open(self._file.fileno(), "rb", buffering=1 << 20, closefd=False) as buffered:
+            reader = jsonlines.Reader(self._lines(buffered), loads=json.loads)  # exact numbers, whatever is installed
+            while True:
+                try:
+                    body: Any = reader.read(allow_none=True)
+                    if b"\\ud" in self._line or b"\\uD" in self._line:  # half a character, escaped: no request could carry it
+                        body = json.loads(well_formed(compact_json(body)))
+                    record = read_record(body)
+                except EOFError:
+                    return
+                except (jsonlines.InvalidLineError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+                    if not self._line.endswith(b"\n"):
+                        self.torn = self._line
+                        return
+                    raise self._damaged(f"it is not a record ({error})") from error
+                self._check(record, body)
+                yield record
+
+    def _lines(self, file: BinaryIO) -> Iterator[str]:
+        for line in file:
+            self._line = line
+            yield line.decode("utf-8", "replace").removesuffix("\n")
+
+    def _check(self, record: Record, body: dict[str, Any]) -> None:
+        if record.seq != self.seq + 1:
+            raise self._damaged(f"record {record.seq} stands where {self.seq + 1} is expected: a line is missing or doubled")
+        if body.get("prev") != self.prev:
+            raise self._damaged(f"it does not follow the line before it: line {self.seq} was altered or a line is missing")
+        self.seq = record.seq
+        self.open_end = not self._line.endswith(b"\n")
+        self.offset += len(self._line)
+        self.prev = line_digest(self._line.removesuffix(b"\n"))
+
+    def _damaged(self, why: str) -> SessionDamaged:
+        line = self.seq + 1
+        return SessionDamaged(
+            f"{self._path}, line {line}: {why}. Nothing was changed; `planrun doctor {self._path.stem}` repairs into a copy.", line
+        )
+
+
+def continue_at(file: BinaryIO, path: Path, reader: Reader, floor: float, mask: Callable[[str], str] | None = None) -> Log:
+    """The log, ready to append after the last whole record that `reader` saw; a torn last line is cut off first."""
+    try:
+        if reader.torn:
+            file.truncate(reader.offset)
+        file.seek(reader.offset)
+        if reader.open_end:
+            file.write(b"\n")
+            file.seek(0, os.SEEK_END)
+        if reader.torn or reader.open_end:
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StorageError(f"cannot write the session log {path}: {error.strerror or error}") from error
+    return Log(file, path, seq=reader.seq, prev=reader.prev, clock=Clock(floor), mask=mask)

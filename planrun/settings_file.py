@@ -1,0 +1,207 @@
+"""`settings.json`: its form, and what is wrong with a file, with its place. Keys that are not planrun's are left alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher, get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from planrun import jsontext
+from planrun.core.units import duration, shown
+from planrun.errors import ConfigError
+
+_NEAR = 0.8
+_RULE = re.compile(r"(\*|[A-Za-z_][\w.*-]*)(\(.+\))?", re.DOTALL)
+EVENTS = (
+    "session_start",
+    "session_end",
+    "step_start",
+    "step_end",
+    "pre_tool_use",
+    "post_tool_use",
+    "post_tool_use_failure",
+    "permission_denied",
+    "pre_compact",
+    "post_compact",
+)
+
+
+def _rule(text: str) -> str:
+    if not _RULE.fullmatch(text):
+        raise ValueError("expected a rule such as Bash(git status*) or Write(src/**)")
+    return text
+
+
+def _seconds(value: object) -> object:
+    """A number is seconds already; text is a time such as 90m."""
+    return duration(value) if isinstance(value, str) else value
+
+
+def _hooks(value: object) -> object:
+    items = value if isinstance(value, list) else [value]
+    return [{"command": item} if isinstance(item, str) else item for item in items]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True, alias_generator=to_camel)
+
+
+class _Own(_Table):
+    """A table that is all planrun's: other keys are faults."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel)
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, allow_inf_nan=False)]
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+Rule = Annotated[str, AfterValidator(_rule)]
+Name = Annotated[str, Field(min_length=1)]
+
+
+class OverrideTable(_Own):
+    context: int | None = Field(default=None, ge=1)
+    max_output: int | None = Field(default=None, ge=1)
+    input_price: Price | None = None
+    output_price: Price | None = None
+    cached_price: Price | None = None
+
+
+class PermissionsTable(_Table):
+    allow: list[Rule] = []
+    ask: list[Rule] = []
+    deny: list[Rule] = []
+
+
+class HookTable(_Own):
+    command: Name
+    timeout: Seconds = 60.0
+    fail_closed: bool = False
+
+
+class LimitsTable(_Own):
+    model_config = ConfigDict(alias_generator=None)
+
+    cost_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    tokens: int | None = Field(default=None, ge=1)
+    time: Seconds | None = None
+    turns: int | None = Field(default=None, ge=1)
+
+
+class CompactionTable(_Table):
+    summarize_token_percent: Percent | None = Field(default=None, gt=0)
+    min_reclaim_percent: Percent | None = None
+    tail_percent: Percent | None = None
+
+
+class FileTable(_Table):
+    """All keys are optional: what a file does not say is None."""
+
+    model: Name | None = None
+    base_url: str | None = None
+    plan_context_strategy: Literal["compact", "clear", "summary", "keep"] | None = None
+    model_overrides: dict[str, OverrideTable] | None = None
+    permissions: PermissionsTable | None = None
+    hooks: dict[str, Annotated[list[HookTable], BeforeValidator(_hooks)]] | None = None
+    limits: LimitsTable | None = None
+    compaction: CompactionTable | None = None
+    summary_model: Name | None = None
+    mcp_servers: dict[str, dict[str, Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One settings file: `name` is how messages call it, `keys` the keys that it sets."""
+
+    name: str
+    table: FileTable
+    keys: frozenset[str]
+
+
+def load(path: Path) -> Loaded | None:
+    """The file, or None where there is none. Raises ConfigError with every fault."""
+    try:
+        if not path.exists():
+            return None
+        if not path.is_file():
+            raise ConfigError(f"{path}: is not a regular file")
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}: save it as UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    try:
+        value, places = jsontext.parse(text)
+    except jsontext.JsonFault as fault:
+        raise ConfigError(f"{path}:{fault.line}:{fault.column}: not JSON: {fault}") from None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: expected an object with settings, {{...}}")
+    faults = list(_near_misses(value))
+    table = FileTable()
+    # Events of other programs may have hooks of another form.
+    hooks = value.get("hooks")
+    mine = {**value, "hooks": {k: v for k, v in hooks.items() if k in EVENTS}} if isinstance(hooks, dict) else value
+    try:
+        table = FileTable.model_validate(mine)
+    except ValidationError as error:
+        faults += [_words(detail) for detail in error.errors(include_url=False)]
+    if faults:
+        raise ConfigError("\n".join(f"{path}{_place(at, places)}: {message}" for at, message in faults))
+    return Loaded(str(path), table, frozenset(map(str, value)))
+
+
+def _place(at: jsontext.Path, places: Mapping[jsontext.Path, tuple[int, int]]) -> str:
+    while at and at not in places:
+        at = at[:-1]
+    line, column = places.get(at, (1, 1))
+    return f":{line}:{column}"
+
+
+def _near_misses(value: Mapping[str, Any]) -> Iterator[tuple[jsontext.Path, str]]:
+    """Keys that were surely meant to be planrun's. A misspelt setting must not be ignored."""
+    tables: list[tuple[jsontext.Path, Any, list[str]]] = [((), value, _aliases(FileTable))]
+    tables.append((("permissions",), value.get("permissions"), _aliases(PermissionsTable)))
+    tables.append((("compaction",), value.get("compaction"), _aliases(CompactionTable)))
+    tables.append((("hooks",), value.get("hooks"), list(EVENTS)))
+    for path, table, known in tables:
+        for key in table if isinstance(table, dict) else ():
+            if key not in known and (meant := _meant(key, known)):
+                yield (*path, key), f"unknown key {key!r}: did you mean {meant}?"
+
+
+def _aliases(table: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in table.model_fields.items()]
+
+
+def _meant(key: str, known: list[str]) -> str | None:
+    def letters(word: str) -> str:
+        return re.sub(r"[\W_]", "", word).lower()
+
+    for name in known:
+        if letters(name) == letters(key) or SequenceMatcher(None, name.lower(), key.lower()).ratio() >= _NEAR:
+            return name
+    return None
+
+
+def _words(detail: Any) -> tuple[jsontext.Path, str]:
+    path: jsontext.Path = detail["loc"]
+    name = ".".join(str(part) for part in path)
+    found = shown(detail["input"])
+    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ").replace("'", "")
+    if detail["type"] == "extra_forbidden":
+        return path, f"unknown key {name}"
+    if detail["type"] == "missing":
+        return path[:-1], f"{name} is missing"
+    close = (
+        get_close_matches(str(detail["input"]), message.replace(" or ", ", ").split(", "), 1)
+        if detail["type"] == "literal_error"
+        else []
+    )
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    return path, f"{name}: expected {message.removeprefix('expected ')}, found {found}{hint}"

@@ -1,0 +1,1 @@
+"""The tools that a model may call; the protocol is in `base`."""

@@ -1,0 +1,51 @@
+"""What a tool is: data about it, and a callable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from planrun.core.messages import CallStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a call came to. `text` is what the model reads: well-formed, free of control sequences, capped."""
+
+    text: str
+    status: CallStatus = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may know of its surroundings. `workspace` is a real path (links resolved). `spill` is the folder for
+    texts that are too long for the model, inside the workspace. `env` is the whole environment for children.
+    `deadline` is a time.monotonic() value or None. `limit` is the number of characters of a result that the model gets.
+    `protected` names the folders that file tools may not write into; `sandbox` is an argv prefix for commands."""
+
+    workspace: Path
+    spill: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    deadline: float | None = None
+    limit: int = 50_000
+    protected: tuple[str, ...] = (".thclaws",)
+    sandbox: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """`arguments` validates the call. `read_only` calls have no effects: they may run side by side and may be repeated
+    after a crash. `subject` gives the text that permission rules match (a command, a path). `pinned` results are never
+    elided."""
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    run: Callable[[Any, ToolContext], ToolResult]
+    read_only: bool = False
+    pinned: bool = False
+    subject: Callable[[Any], str] = field(default=lambda arguments: "")

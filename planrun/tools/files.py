@@ -1,0 +1,168 @@
+"""Read, Write, Edit and Ls."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+from pathlib import Path
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+
+from planrun.core.messages import well_formed
+from planrun.tools.base import Tool, ToolContext, ToolResult
+from planrun.tools.editing import Edited, NoEdit, edit, normal
+from planrun.tools.paging import read_page
+from planrun.tools.paths import Refused, atomic_write, guarded, open_regular, resolve, shown
+from planrun.tools.search import open_text
+from planrun.tools.shell import spill
+from planrun.tools.text import clip, strip_controls
+
+ENTRIES = 500
+EDIT_LIMIT = 8 << 20  # bytes of a file that Edit takes
+_AROUND = 2
+_ECHO = 4000  # characters of the edited place that are shown
+_ROOM = 200  # characters kept free for the closing line
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ReadArguments(_Arguments):
+    file_path: str = Field(validation_alias=AliasChoices("file_path", "path"))
+    offset: int = Field(1, description="first line, from 1")
+    limit: int = Field(0, ge=0, description="number of lines")
+
+
+class WriteArguments(_Arguments):
+    file_path: str = Field(validation_alias=AliasChoices("file_path", "path"))
+    content: str
+
+
+class EditArguments(_Arguments):
+    file_path: str = Field(validation_alias=AliasChoices("file_path", "path"))
+    old: str = Field(validation_alias=AliasChoices("old", "old_string", "old_str"))
+    new: str = Field(validation_alias=AliasChoices("new", "new_string", "new_str"))
+    all: bool = Field(False, validation_alias=AliasChoices("all", "replace_all"))
+
+
+class LsArguments(_Arguments):
+    path: str = Field(".", validation_alias=AliasChoices("path", "directory", "file_path"))
+
+
+def _read(arguments: ReadArguments, ctx: ToolContext) -> ToolResult:
+    path = _existing(arguments.file_path, ctx)
+    with open_regular(path) as file:
+        text = open_text(file)
+        if text is None:
+            size = os.fstat(file.fileno()).st_size
+            return ToolResult(f"{shown(ctx.workspace, path)} is a binary file of {size:,} bytes", "error")
+        offset = max(1, arguments.offset)
+        page = read_page(text, offset, arguments.limit or 1 << 62, ctx.limit - _ROOM, shown(ctx.workspace, path))
+    if page.total == 0:
+        return ToolResult("(empty file)")
+    if page.last < page.first:
+        return ToolResult(f"there is no line {offset}: the file has {page.total:,} lines", "error")
+    lines = page.lines
+    if page.last < page.total:
+        lines.append(f"[lines {page.first}-{page.last} of {page.total}; continue with offset={page.last + 1}]")
+    return ToolResult(clip("\n".join(lines), ctx.limit, "page it with offset and limit"))
+
+
+def _write(arguments: WriteArguments, ctx: ToolContext) -> ToolResult:
+    path = resolve(ctx.workspace, arguments.file_path, write=True, protected=ctx.protected)
+    data = well_formed(arguments.content).encode("utf-8")
+    how = "replaced" if path.exists() else "new"
+    atomic_write(path, data)
+    return ToolResult(f"Wrote {len(data):,} bytes to {shown(ctx.workspace, path)} ({how})")
+
+
+def _edit(arguments: EditArguments, ctx: ToolContext) -> ToolResult:
+    path = resolve(ctx.workspace, arguments.file_path, write=True, protected=ctx.protected)
+    name = shown(ctx.workspace, path)
+    if not path.exists():
+        raise Refused(f"{name} does not exist; use Write to make it")
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > EDIT_LIMIT:
+            raise Refused(f"{name} is larger than {EDIT_LIMIT >> 20} MiB; change it with Bash")
+        raw = file.read()
+    mark, encoding = _encoding(raw)
+    errors = "surrogateescape" if encoding == "utf-8" else "surrogatepass"  # bytes that are no text come out as they went in
+    try:
+        content = raw[len(mark) :].decode(encoding, errors)
+    except UnicodeDecodeError as error:
+        raise Refused(f"{name} is not valid UTF-16 text: {error.reason}") from None
+    try:
+        old, new = (well_formed(text).removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}") for text in (arguments.old, arguments.new))
+        edited = edit(content, old, new, everywhere=arguments.all)
+    except NoEdit as error:
+        return ToolResult(clip(strip_controls(f"{name}: {error}"), ctx.limit, "Read the file"), "error")
+    atomic_write(path, mark + edited.content.encode(encoding, errors))
+    count = "1 replacement" if edited.count == 1 else f"{edited.count} replacements"
+    return ToolResult(
+        clip(f"Edited {name} ({count}). It now reads there:\n{_echo(edited)}", min(_ECHO, ctx.limit), "Read the file")
+    )
+
+
+def _encoding(raw: bytes) -> tuple[bytes, str]:
+    """The byte order mark that `raw` begins with, and its encoding."""
+    if raw.startswith(codecs.BOM_UTF8):
+        return codecs.BOM_UTF8, "utf-8"
+    return (raw[:2], _UTF16[raw[:2]]) if raw[:2] in _UTF16 else (b"", "utf-8")
+
+
+def _echo(edited: Edited) -> str:
+    lines = normal(edited.content).split("\n")
+    return strip_controls("\n".join(lines[max(0, edited.first - 1 - _AROUND) : edited.last + _AROUND])).rstrip("\n")
+
+
+def _ls(arguments: LsArguments, ctx: ToolContext) -> ToolResult:
+    path = _existing(arguments.path, ctx)
+    if not path.is_dir():
+        return ToolResult(_entry(path, path.name))
+    names = sorted(os.listdir(path))
+    lines = [_entry(path / name, name) for name in names[:ENTRIES]]
+    if len(names) > ENTRIES:
+        lines.append(f"[{len(names) - ENTRIES} more entries; use Glob]")
+    return ToolResult(spill("\n".join(lines) or "(empty directory)", ctx, "ls"))
+
+
+def _entry(path: Path, name: str) -> str:
+    text = strip_controls(os.fsencode(name).decode("utf-8", "replace")).replace("\n", " ")
+    try:
+        status = path.lstat()
+    except OSError:
+        return text
+    if stat.S_ISDIR(status.st_mode):
+        return f"{text}/"
+    if stat.S_ISLNK(status.st_mode):
+        target = os.fsencode(os.readlink(path)).decode("utf-8", "replace")
+        return f"{text} -> {strip_controls(target)}"
+    return f"{text}  {status.st_size:,} bytes"
+
+
+def _existing(text: str, ctx: ToolContext) -> Path:
+    path = resolve(ctx.workspace, text, write=False)
+    if not path.exists():
+        raise Refused(f"{text} does not exist")
+    return path
+
+
+def _subject(arguments: ReadArguments | WriteArguments | EditArguments) -> str:
+    return arguments.file_path
+
+
+READ = Tool(
+    "Read", "Read a text file, or a part of a long one", ReadArguments, guarded(_read), read_only=True, subject=_subject
+)
+WRITE = Tool("Write", "Write a whole file; folders are made", WriteArguments, guarded(_write), subject=_subject)
+EDIT = Tool(
+    "Edit",
+    "Replace text in a file. old must be exactly as in the file and occur once, unless all",
+    EditArguments,
+    guarded(_edit),
+    subject=_subject,
+)
+LS = Tool("Ls", "List a directory", LsArguments, guarded(_ls), read_only=True, subject=lambda arguments: arguments.path)

@@ -1,0 +1,121 @@
+"""Glob and Grep."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+import time
+from pathlib import Path
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+
+from planrun.tools.base import Tool, ToolContext, ToolResult
+from planrun.tools.paths import Refused, guarded, resolve, shown
+from planrun.tools.process import run_command
+from planrun.tools.search import matches, split_pattern, walk
+from planrun.tools.shell import spill
+
+SHOWN = 500
+MATCHES = 200
+SECONDS = 10.0
+_PACKAGE = str(Path(__file__).parents[2])
+_CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from planrun.tools.search import main; main()"
+
+
+class GlobArguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    pattern: str
+    path: str = Field(".", validation_alias=AliasChoices("path", "directory"))
+
+
+class GrepArguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    pattern: str
+    path: str = Field(".", validation_alias=AliasChoices("path", "directory"))
+    glob: str = Field("", validation_alias=AliasChoices("glob", "include"))
+
+
+def _glob(arguments: GlobArguments, ctx: ToolContext) -> ToolResult:
+    top = resolve(ctx.workspace, arguments.path, write=False)
+    if not top.is_dir():
+        raise Refused(f"{arguments.path} is not a directory")
+    patterns = split_pattern(_below(arguments.pattern, top))
+    if any(".." in pattern for pattern in patterns):
+        raise Refused("`..` cannot stand in a pattern; use path")
+    end = time.monotonic() + _seconds(ctx)
+    found, partial = [], False
+    for name in walk(str(top)):
+        if time.monotonic() > end:
+            partial = True
+            break
+        if any(matches(pattern, tuple(name.split("/"))) for pattern in patterns):
+            found.append(name)
+    lines = [shown(ctx.workspace, top / name) for name in sorted(found)[:SHOWN]]
+    if len(found) > SHOWN:
+        lines.append(f"[{len(found) - SHOWN} more files; narrow the pattern]")
+    if partial:
+        lines.append("[partial: the search took too long; narrow path]")
+    return ToolResult(spill("\n".join(lines) or f"(no files match {arguments.pattern})", ctx, "glob"))
+
+
+def _grep(arguments: GrepArguments, ctx: ToolContext) -> ToolResult:
+    top = resolve(ctx.workspace, arguments.path, write=False)
+    if not top.exists():
+        raise Refused(f"{arguments.path} does not exist")
+    try:
+        re.compile(arguments.pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise Refused(
+            f"pattern is not a valid regular expression: {error}. Put \\ before a special character to find it"
+        ) from None
+    base = "" if top == ctx.workspace else shown(ctx.workspace, top) + ("/" if top.is_dir() else "")
+    request = {
+        "top": str(top),
+        "pattern": arguments.pattern,
+        "glob": _below(arguments.glob, top),
+        "base": base,
+        "most": MATCHES,
+    }
+    command = shlex.join(("exec", sys.executable, "-I", "-S", "-c", _CHILD, _PACKAGE, json.dumps(request)))
+    finished = run_command(command, cwd=ctx.workspace, env=ctx.env, timeout=_seconds(ctx), merge=False)
+    if finished.exit_code != 0 and not finished.timed_out:
+        return ToolResult(finished.stderr.text(ctx.limit) or "the search failed", "error")
+    text = finished.stdout.text(1 << 20).rstrip("\n")
+    if finished.timed_out:
+        text = (text + "\n[partial: the search took too long; simplify the pattern or narrow path]").lstrip("\n")
+    return ToolResult(spill(text or "(no matches)", ctx, "grep"), "timeout" if finished.timed_out else "ok")
+
+
+def _below(pattern: str, top: Path) -> str:
+    """`pattern` relative to `top`; models give absolute ones too."""
+    if not pattern.startswith("/"):
+        return pattern
+    if not pattern.startswith(f"{top}/"):
+        raise Refused(f"{pattern} is outside {top}; give a pattern relative to path")
+    return pattern[len(str(top)) + 1 :]
+
+
+def _seconds(ctx: ToolContext) -> float:
+    return SECONDS if ctx.deadline is None else max(0.0, min(SECONDS, ctx.deadline - time.monotonic()))
+
+
+GLOB = Tool(
+    name="Glob",
+    description="Find files by name, e.g. src/**/*.py",
+    arguments=GlobArguments,
+    run=guarded(_glob),
+    read_only=True,
+    subject=lambda arguments: arguments.path,
+)
+GREP = Tool(
+    name="Grep",
+    description="Find lines that match a Python regular expression; gives path:line: text",
+    arguments=GrepArguments,
+    run=guarded(_grep),
+    read_only=True,
+    subject=lambda arguments: arguments.path,
+)

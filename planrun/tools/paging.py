@@ -1,0 +1,87 @@
+"""One page of a text file, read as a stream: memory does not depend on the size of the file."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import TextIO
+
+from planrun.tools.text import strip_controls
+
+LINE_CAP = 10_000  # characters of a line that are shown, its middle left out
+_PIECE = 1 << 16
+_CHUNK = 1 << 20
+
+
+@dataclass(slots=True)
+class Page:
+    """Lines `first` to `last` (1-based; last < first: none) of `total`."""
+
+    lines: list[str] = field(default_factory=list)
+    first: int = 1
+    last: int = 0
+    total: int = 0
+
+
+def read_page(text: TextIO, offset: int, limit: int, room: int, name: str) -> Page:
+    """The lines of `text` from line `offset` on: at most `limit` of them and `room` characters (a first line is always
+    given, cut if it must be). `name` is the file's, for the hint at a line that was cut."""
+    source = _Source(text)
+    page = Page(first=offset, last=offset - 1, total=source.skip(offset - 1))
+    cap = max(200, min(LINE_CAP, room - 200))
+    used = 0
+    while piece := source.piece():
+        page.total += 1
+        line = strip_controls(_whole_line(source, piece, cap, page.total, name))
+        used += len(line) + 1
+        if page.lines and (used > room or len(page.lines) >= limit):
+            break
+        page.lines.append(line)
+        page.last = page.total
+    page.total += source.skip(None)
+    return page
+
+
+class _Source:
+    """Lines of a stream in bounded pieces; skipping reads whole chunks, because a call for each line would take
+    seconds for a large file."""
+
+    def __init__(self, text: TextIO) -> None:
+        self._text = text
+        self._ahead: TextIO = StringIO()
+
+    def piece(self) -> str:
+        """The next part of a line, its end if it ends with a newline; empty at the end of the stream."""
+        return self._ahead.readline(_PIECE) or self._text.readline(_PIECE)
+
+    def skip(self, lines: int | None) -> int:
+        """Pass over `lines` lines, or all there are; how many that were."""
+        skipped, last = 0, "\n"
+        while (lines is None or skipped < lines) and (chunk := self._ahead.read() or self._text.read(_CHUNK)):
+            count = chunk.count("\n")
+            if lines is not None and skipped + count >= lines:
+                start = 0
+                for _ in range(lines - skipped):
+                    start = chunk.index("\n", start) + 1
+                self._ahead = StringIO(chunk[start:], newline="")
+                return lines
+            skipped += count
+            last = chunk[-1]
+        return skipped + (last != "\n")
+
+
+def _whole_line(source: _Source, piece: str, cap: int, number: int, name: str) -> str:
+    """The line that `piece` begins, its middle left out where it is longer than `cap`."""
+    head, tail, length = piece[:cap], piece, len(piece)
+    while not piece.endswith("\n") and (following := source.piece()):
+        piece = following
+        length += len(piece)
+        head += piece[: cap - len(head)]
+        tail = (tail + piece)[-cap:]
+    length -= piece.endswith("\n")
+    if length <= cap:
+        return head.removesuffix("\n")
+    tail, half = tail.removesuffix("\n"), cap // 2 - 80
+    way = f"Bash: sed -n {number}p {shlex.quote(name)} | cut -c {half + 1}-{half + cap}"
+    return f"{head[:half]} [... {length - 2 * half:,} characters of this line left out; {way} ...] {tail[-half:]}"

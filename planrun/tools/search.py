@@ -1,0 +1,128 @@
+"""Walking and searching a tree. Only the standard library's light modules: Grep runs this in a child process (see
+`main`), because a regular expression cannot be interrupted from within a thread."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import BinaryIO, TextIO
+
+SKIPPED = frozenset({".git", ".thclaws"})  # unless the search starts inside
+LINE_CAP = 10_000  # characters of a line that are searched
+SHOWN_CAP = 300  # characters of a line that are shown
+_SNIFF = 8192
+
+
+def walk(top: str) -> Iterator[str]:
+    """Every file below `top` as a path relative to it with `/`, in sorted order; links to folders are not entered."""
+    for folder, folders, files in os.walk(top):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED)
+        base = os.path.relpath(folder, top).replace(os.sep, "/")
+        yield from (name if base == "." else f"{base}/{name}" for name in sorted(files))
+
+
+def split_pattern(pattern: str) -> list[tuple[str, ...]]:
+    """The alternatives of a glob pattern, `{a,b}` expanded (64 at most), each as its parts."""
+    pending: list[str] = [pattern]
+    done: list[tuple[str, ...]] = []
+    while pending:
+        text = pending.pop()
+        braces = re.search(r"\{([^{}]*,[^{}]*)\}", text)
+        if braces and len(pending) + len(done) < 64:
+            pending += [text[: braces.start()] + choice + text[braces.end() :] for choice in reversed(braces[1].split(","))]
+        else:
+            done.append(tuple(part for part in text.split("/") if part not in ("", ".")))
+    return done
+
+
+def matches(pattern: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    """Whether the path `parts` fit the pattern's parts; `**` stands for any number of them. Polynomial whatever the
+    pattern."""
+    reached = {0}
+    for want in pattern:
+        if want == "**":
+            reached = set(range(min(reached), len(parts) + 1))
+        else:
+            reached = {i + 1 for i in reached if i < len(parts) and fnmatch.fnmatchcase(parts[i], want)}
+        if not reached:
+            return False
+    return len(parts) in reached
+
+
+def open_text(stream: BinaryIO) -> TextIO | None:
+    """`stream` as text with `\\n` for every newline: UTF-8, or UTF-16 where a byte order mark says so; None if it is
+    binary."""
+    start = stream.read(_SNIFF)
+    stream.seek(0)
+    utf16 = start[:2] in (b"\xff\xfe", b"\xfe\xff")
+    if not utf16 and b"\0" in start:
+        return None
+    return TextIOWrapper(stream, encoding="utf-16" if utf16 else "utf-8-sig", errors="replace")
+
+
+def grep(top: str, pattern: str, glob: str, base: str, most: int) -> Iterator[str]:
+    """`path:line: text` for each matching line below `top` (a folder or a file), `most` at most, then a remark if it
+    is not everything. `base` stands before the path relative to `top`."""
+    wanted = re.compile(pattern)
+    globs = split_pattern(glob if "/" in glob else f"**/{glob or '**'}")
+    found = long = 0
+    for name, path in _files(top, globs):
+        for number, line, cut in _lines(path):
+            hit = wanted.search(line)
+            long += cut
+            if hit and found == most:
+                yield f"[the first {most} matches; there are more: narrow pattern, path or glob]"
+                return
+            if hit:
+                found += 1
+                yield f"{base}{name}:{number}: {_window(line, hit.start())}"
+    if long:
+        yield f"[{long} very long lines were searched only in their first {LINE_CAP:,} characters]"
+
+
+def _files(top: str, globs: list[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    if not os.path.isdir(top):
+        yield "", top
+        return
+    for name in walk(top):
+        if any(matches(glob, tuple(name.split("/"))) for glob in globs):
+            yield name, os.path.join(top, name)
+
+
+def _lines(path: str) -> Iterator[tuple[int, str, bool]]:
+    """Number, text and whether it was cut, of each line; nothing for what is no plain, readable text file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return
+    with os.fdopen(descriptor, "rb") as raw:
+        text = open_text(raw) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+        number = 0
+        with suppress(OSError):
+            while text and (line := text.readline(LINE_CAP)):
+                number += 1
+                rest = line
+                while not rest.endswith("\n") and (rest := text.readline(1 << 20)):
+                    pass
+                yield number, line.rstrip("\n"), len(line) >= LINE_CAP and not line.endswith("\n")
+
+
+def _window(line: str, start: int) -> str:
+    if len(line) <= SHOWN_CAP:
+        return line
+    begin = max(0, min(start - SHOWN_CAP // 3, len(line) - SHOWN_CAP))
+    return ("..." if begin else "") + line[begin : begin + SHOWN_CAP] + ("..." if begin + SHOWN_CAP < len(line) else "")
+
+
+def main() -> None:
+    """Answer the request in argv[2] on stdout, line by line, so that a kill loses nothing that was found."""
+    for line in grep(**json.loads(sys.argv[2])):
+        sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
+        sys.stdout.buffer.flush()

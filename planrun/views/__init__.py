@@ -1,0 +1,1 @@
+"""What people and machines look at: everything here is made from records and the state that they fold to."""

@@ -1,0 +1,29 @@
+"""A compaction in words: what went, and what it saved."""
+
+from __future__ import annotations
+
+from planrun.core.events import Compacted, Drop, Elide, Insert, Shorten
+from planrun.views.words import amount, one_line, plural
+
+
+def boundary(event: Compacted) -> str:
+    """`boundary before b: compact, 3 tool results elided, 4,210 -> 1,130 tokens`"""
+    where = f"boundary before {event.boundary}" if event.boundary else f"compaction ({one_line(event.trigger, 40)})"
+    parts = [event.strategy, *_what(event)]
+    return f"{where}: {', '.join(parts)}, {amount(event.tokens_before)} -> {amount(event.tokens_after)} tokens"
+
+
+def _what(event: Compacted) -> list[str]:
+    elided = sum(len(e.seqs) for e in event.edits if isinstance(e, Elide))
+    shortened = sum(len(e.seqs) for e in event.edits if isinstance(e, Shorten))
+    notes = sum(isinstance(e, Insert) for e in event.edits)
+    dropped = event.messages_before - event.messages_after + notes
+    drops = any(isinstance(e, Drop | Insert) for e in event.edits)
+    words = []
+    if elided:
+        words.append(f"{plural(elided, 'tool result')} elided")
+    if shortened:
+        words.append(f"{plural(shortened, 'message')} shortened")
+    if drops and dropped > 0:
+        words.append(f"{plural(dropped, 'message')} {'summarised' if notes else 'dropped'}")
+    return words

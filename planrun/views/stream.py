@@ -1,0 +1,37 @@
+"""Each record as it is appended, in the bytes of the log: `--format jsonl`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+from planrun.core.events import Record
+from planrun.core.state import State
+
+
+class RawLines:
+    """An observer that copies what a log has grown by since it was opened. A closed pipe ends the copying, never the run."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out: BinaryIO | None = out
+        self._path: Path | None = None
+        self._offset = 0
+
+    def opened(self, path: Path) -> None:
+        self._path, self._offset = path, path.stat().st_size
+
+    def __call__(self, record: Record, state: State) -> None:
+        self._copy()
+
+    def _copy(self) -> None:
+        if self._path is None or self._out is None:
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            new = file.read()
+        self._offset += len(new)
+        try:
+            self._out.write(new)
+            self._out.flush()
+        except (OSError, ValueError):
+            self._out = None

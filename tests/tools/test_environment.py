@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from planrun.tools.environment import child_environment, looks_secret
+
+
+def test_credentials_stay_behind() -> None:
+    environ = {
+        "PATH": "/bin", "HOME": "/h", "OPENAI_API_KEY": "sk-123456789", "GITHUB_TOKEN": "t", "MY_PASSWORD_FILE": "p",
+        "PLANRUN_MODEL": "m", "COPY": "Bearer sk-123456789", "OTHER_KEY": "k", "DECLARED_TOKEN": "d", "HIDDEN": "h",
+    }  # fmt: skip
+    env = child_environment(environ, {"DECLARED_TOKEN": "d"}, {"PLANRUN_OUTPUT": "/o"}, {"HIDDEN"})
+    kept = {name for name in env if name in environ}
+    assert kept == {"PATH", "HOME", "DECLARED_TOKEN"}
+    assert env["PLANRUN_OUTPUT"] == "/o"
+    assert (env["PAGER"], env["TERM"], env["GIT_TERMINAL_PROMPT"]) == ("cat", "dumb", "0")
+
+
+def test_a_declared_key_passes_and_a_withheld_one_never() -> None:
+    environ = {"OPENAI_API_KEY": "sk-123456789"}
+    assert child_environment(environ, environ, {}, ())["OPENAI_API_KEY"] == "sk-123456789"
+    assert "OPENAI_API_KEY" not in child_environment(environ, environ, {}, {"OPENAI_API_KEY"})
+
+
+def test_extra_wins() -> None:
+    env = child_environment({"PAGER": "less"}, {"A": "secret"}, {"TERM": "xterm", "A": "b"}, ())
+    assert (env["PAGER"], env["TERM"], env["A"]) == ("cat", "xterm", "b")
+
+
+@pytest.mark.parametrize(
+    "name", ["X_API_KEY", "X_TOKEN", "APP_SECRET", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "npm_token", "MYSQL_PWD", "TOKEN"]
+)
+def test_names_of_credentials(name: str) -> None:
+    assert looks_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["PATH", "PWD", "OLDPWD", "MAX_TOKENS", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK", "KEYBOARD", "AUTHOR"]
+)
+def test_other_names(name: str) -> None:
+    assert not looks_secret(name)
