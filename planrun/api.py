@@ -143,9 +143,12 @@ def resume(
             raise ConfigError(f"session {path.stem} works in {home}, which is not there any more")
         settings = resolve(home, _with_base(ask.flags, header), environ, plan)
         _check_steps(plan, (ask.until, ask.start_from, *ask.skip, ask.rerun if ask.rerun not in ("none", "stale") else None))
-        changes = _changes(header, plan, state, ask)
+        note = _resumed(state, settings, ask, plan)
+        # An adopted plan comes with what is asked of this run, not of the first one.
+        now = replace(header, options={**state.options, **note.options}, settings=note.settings, model=note.model or "")
+        changes = _changes(now, plan, state, ask)
         log = logs.continue_at(file, path, reader, state.timestamp, Masker(_secrets(plan, settings, environ)))
-        first: list[Event] = [_resumed(state, settings, ask, plan)]
+        first: list[Event] = [note]
         if reader.torn:
             front.notice(f"the last line of {path.name} was torn by a crash; it was never in force and is dropped")
             first.append(Noted("sealed", f"dropped a torn last line of {len(reader.torn)} bytes"))

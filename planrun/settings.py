@@ -1,4 +1,4 @@
-"""Settings: one frozen value, resolved once. A flag wins over the environment, then the plan, the project, the user, the default.
+"""Settings: one frozen value, resolved once. A flag wins over the environment, then plan, project, user, default.
 
 The environment is read here and nowhere below. An environment variable that is empty counts as not set.
 """

@@ -15,7 +15,9 @@ from planrun.core.messages import Message, Origin, ToolCall
 from planrun.session.log import GENESIS, line_digest
 
 CASES = Path(__file__).parent / "cases"
-PLAN = "name: case\nmodel: test-model\nsteps:\n" + "".join(f"  - {{id: {s}, prompt: Do {s}.}}\n" for s in ("one", "two", "three"))
+PLAN = "name: case\nmodel: test-model\nsteps:\n" + "".join(
+    f"  - {{id: {s}, prompt: Do {s}.}}\n" for s in ("one", "two", "three")
+)
 _ORIGINS: dict[str, Origin] = {"system": "runner", "user": "user", "assistant": "model", "tool": "tool"}
 
 
@@ -35,7 +37,12 @@ def convert(name: str, folder: Path, plan: str = PLAN) -> Path:
         if not line:
             continue
         try:
-            body: dict[str, Any] = {"seq": number, **encode(make.event(json.loads(line))), "timestamp": 1000.0 + number, "prev": prev}
+            body: dict[str, Any] = {
+                "seq": number,
+                **encode(make.event(json.loads(line))),
+                "timestamp": 1000.0 + number,
+                "prev": prev,
+            }
             line = json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode("ascii")
         except ValueError:
             pass  # the line that the case has cut off
@@ -83,9 +90,7 @@ class _Converter:
     def _message(self, body: dict[str, Any]) -> Event:
         """An assistant message of neither text nor calls is what we record as an empty answer."""
         wire = body["message"]
-        calls = tuple(
-            ToolCall(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in wire.get("tool_calls", ())
-        )
+        calls = tuple(ToolCall(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in wire.get("tool_calls", ()))
         if wire["role"] == "assistant" and not calls and not wire["content"]:
             return Responded(None, "test-model", 0.1, empty=True)
         self._tools.update({c.id: c.name for c in calls})

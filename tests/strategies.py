@@ -9,6 +9,7 @@ from dataclasses import MISSING, fields
 from types import NoneType, UnionType
 from typing import Any, ForwardRef, Literal, Union, get_args, get_origin, get_type_hints
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from planrun.core.context import Entry, Segment, View
@@ -37,6 +38,8 @@ from planrun.core.events import (
 )
 from planrun.core.messages import Message, ToolCall
 from planrun.core.plan import Json, Plan, Step
+
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure
 
 Draw = st.DrawFn
 STEPS = ("one", "two", "three")
@@ -88,11 +91,9 @@ def of_class(cls: type[Any], **given: Any) -> st.SearchStrategy[Any]:
     return some.map(lambda chosen: cls(**chosen))
 
 
-edits: st.SearchStrategy[Edit] = st.one_of(*[st.deferred(lambda c=c: of_class(c)) for c in get_args(Edit)])  # type: ignore[misc]
+edits: st.SearchStrategy[Edit] = st.one_of([of_class(c) for c in get_args(Edit)])
 tool_calls = st.lists(
-    st.builds(
-        lambda i, n, a: {"id": i, "type": "function", "function": {"name": n, "arguments": a}}, texts, names, arguments
-    ),
+    st.builds(lambda i, n, a: {"id": i, "type": "function", "function": {"name": n, "arguments": a}}, texts, names, arguments),
     max_size=3,
 ).map(tuple)
 unknown = st.dictionaries(texts.filter(lambda k: k not in ("seq", "timestamp", "prev", "type")), values, max_size=3).flatmap(
@@ -120,9 +121,7 @@ def conversations(draw: Draw, broken: bool = False) -> View:
 def _step(draw: Draw, seq: Iterator[int], step: int) -> list[Entry]:
     said = [Entry(next(seq), Message("user", draw(texts)), "user")]
     for turn in range(draw(st.integers(0, 3))):
-        calls = tuple(
-            ToolCall(f"c{step}.{turn}.{n}", draw(names), draw(arguments)) for n in range(draw(st.integers(1, 3)))
-        )
+        calls = tuple(ToolCall(f"c{step}.{turn}.{n}", draw(names), draw(arguments)) for n in range(draw(st.integers(1, 3))))
         said.append(Entry(next(seq), Message("assistant", draw(st.none() | texts), calls), "model"))
         for call in calls:
             result = draw(st.text(max_size=200) | st.text(min_size=60, max_size=120))
@@ -168,9 +167,7 @@ def _happenings() -> Iterator[st.SearchStrategy[Event]]:
     ids = st.sampled_from(["a", "b", "c"])
     called = st.lists(st.builds(_call, ids, names, arguments), max_size=2).map(tuple)
     seqs = st.lists(st.integers(1, 26), max_size=4).map(tuple)
-    kinds = st.one_of(
-        st.builds(Elide, seqs), st.builds(Shorten, seqs), st.builds(Drop, st.integers(1, 26), st.integers(1, 26))
-    )
+    kinds = st.one_of(st.builds(Elide, seqs), st.builds(Shorten, seqs), st.builds(Drop, st.integers(1, 26), st.integers(1, 26)))
     yield of_class(Said, role=st.just("tool"), step=maybe, tool_call_id=ids, tool_calls=st.just(()), faults=st.just({}))
     yield of_class(Said, role=st.just("assistant"), step=maybe, tool_calls=called)
     yield of_class(Said, step=maybe, tool_calls=st.just(()))

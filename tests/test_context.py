@@ -16,7 +16,7 @@ from planrun.core.messages import Message, Origin, ToolCall, compact_json
 from planrun.core.plan import Strategy
 from planrun.core.strategies import boundary
 from tests.pairs import Wire, problems
-from tests.strategies import conversations
+from tests.strategies import conversations, patient
 
 STRATEGIES: tuple[Strategy, ...] = ("keep", "compact", "clear", "summary")
 strategies = st.sampled_from(STRATEGIES)
@@ -44,16 +44,19 @@ def compacted(strategy: Strategy, view: View) -> View:
     return boundary.apply(view, boundary.edits(strategy, view))
 
 
+@patient
 @given(conversations(broken=True))
 def test_faults_are_what_a_strict_endpoint_would_refuse(view: View) -> None:
     assert bool(context.faults(view)) == bool(problems(wires(view), alternate=True))
 
 
+@patient
 @given(conversations())
 def test_what_the_runner_leaves_may_be_sent_with_the_next_task(view: View) -> None:
     assert context.faults(context.add(view, "next", TASK)) == []
 
 
+@patient
 @given(strategies, conversations())
 def test_a_strategy_keeps_pairs_whole_and_is_never_longer(strategy: Strategy, view: View) -> None:
     before = wires(view)
@@ -66,6 +69,7 @@ def test_a_strategy_keeps_pairs_whole_and_is_never_longer(strategy: Strategy, vi
     assert wires(view) == before
 
 
+@patient
 @given(strategies, conversations())
 def test_twice_is_once(strategy: Strategy, view: View) -> None:
     edits = boundary.edits(strategy, view)
@@ -74,25 +78,32 @@ def test_twice_is_once(strategy: Strategy, view: View) -> None:
     assert boundary.apply(once, edits) == once
 
 
+@patient
 @given(conversations())
 def test_keep_is_the_identity(view: View) -> None:
     assert boundary.edits("keep", view) == ()
     assert compacted("keep", view) is view
 
 
+@patient
 @given(conversations(), conversations())
 def test_what_was_elided_stays_with_the_same_bytes(view: View, later: View) -> None:
-    moved = tuple(Segment(f"later {s.step}", tuple(Entry(e.seq + 1000, e.message, e.origin, e.name) for e in s.entries)) for s in later[1:])
+    moved = tuple(
+        Segment(f"later {s.step}", tuple(Entry(e.seq + 1000, e.message, e.origin, e.name) for e in s.entries))
+        for s in later[1:]
+    )
     once = compacted("compact", view)
     again = compacted("compact", (*once, *moved))
     assert context.wire(again).startswith(context.wire(once)[:-1])
 
 
+@patient
 @given(conversations())
 def test_clear_leaves_the_system_message_alone(view: View) -> None:
     assert [m.role for m in context.messages(compacted("clear", view))] == ["system"]
 
 
+@patient
 @given(conversations())
 def test_compact_touches_nothing_but_results_and_long_arguments(view: View) -> None:
     for old, new in zip(context.entries(view), context.entries(compacted("compact", view)), strict=True):
@@ -107,10 +118,13 @@ def test_compact_touches_nothing_but_results_and_long_arguments(view: View) -> N
             assert new.message.content == context.placeholder(old)
 
 
+@patient
 @given(conversations(), st.lists(st.integers(1, 60)), st.integers(1, 60), st.integers(1, 60))
 def test_cached_sizes_and_digests_are_those_of_the_messages(view: View, some: list[int], first: int, last: int) -> None:
     edited = boundary.apply(view, (Elide(tuple(some)), Shorten(tuple(some)), Drop(first, last)))
-    fresh = tuple(Segment(s.step, tuple(Entry(e.seq, e.message, e.origin, e.name, e.settled) for e in s.entries)) for s in edited)
+    fresh = tuple(
+        Segment(s.step, tuple(Entry(e.seq, e.message, e.origin, e.name, e.settled) for e in s.entries)) for s in edited
+    )
     assert context.wire(edited) == context.wire(fresh) == compact_json(wires(edited)).encode("utf-8")
     assert context.digest(edited, "t") == context.digest(fresh, "t")
     assert context.raw_size(edited) == context.raw_size(fresh)
@@ -132,7 +146,10 @@ def test_a_result_no_longer_than_its_placeholder_stays() -> None:
 
 def test_results_of_the_plan_tool_stay() -> None:
     call = ToolCall("a", "UpdatePlanStep", "{}")
-    entries = (Entry(2, Message("assistant", None, (call,)), "model"), Entry(3, Message("tool", "y" * 900, (), "a"), "tool", call.name))
+    entries = (
+        Entry(2, Message("assistant", None, (call,)), "model"),
+        Entry(3, Message("tool", "y" * 900, (), "a"), "tool", call.name),
+    )
     assert boundary.edits("compact", (Segment("one", entries),)) == ()
 
 

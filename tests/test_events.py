@@ -12,9 +12,10 @@ from hypothesis import given
 from planrun.core.events import TYPES, CallEnded, Compacted, Drop, Elide, Event, Said, Session, Unknown, decode, encode
 from planrun.core.messages import Message, ToolCall, compact_json
 from planrun.session.log import read_record
-from tests.strategies import events
+from tests.strategies import events, patient
 
 
+@patient
 @given(events)
 def test_every_event_survives_its_record(event: Event) -> None:
     body = {"seq": 1, **encode(event), "timestamp": 2.5, "prev": "0"}

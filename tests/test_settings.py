@@ -30,13 +30,13 @@ class Place:
             path.parent.mkdir(parents=True)
         self.environ = {"XDG_CONFIG_HOME": str(root / "config")}
 
-    def resolve(self, flags: Flags = Flags(), plan: bool = False, **environ: str) -> Settings:
+    def resolve(self, flags: Flags = Flags(), *, plan: bool = False, **environ: str) -> Settings:
         return resolve(self.cwd, flags, {**self.environ, **environ}, PLAN if plan else None)
 
     def refusal(self, project: object, flags: Flags = Flags(), **environ: str) -> str:
         self.project.write_text(project if isinstance(project, str) else json.dumps(project))
         with pytest.raises(ConfigError) as caught:
-            self.resolve(flags, **environ)
+            self.resolve(flags, plan=False, **environ)
         return str(caught.value)
 
 

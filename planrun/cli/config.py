@@ -14,7 +14,7 @@ from planrun.cli.options import text_or_json
 @click.command("config")
 @session_dir_option
 @text_or_json
-def command(session_dir: Path | None, format: str) -> None:  # noqa: A002 - the option's name
+def command(session_dir: Path | None, format: str) -> None:
     """Show every setting in force here and where it comes from. The endpoint's key is never shown.
 
     A flag wins over the environment, then the plan, .thclaws/settings.json, the user's settings, the default.
@@ -36,6 +36,8 @@ def command(session_dir: Path | None, format: str) -> None:  # noqa: A002 - the 
         return
     from json import dumps
 
-    shown = [(name, one_line(value if isinstance(value, str) else dumps(value), 60), origin) for name, value, origin in rows]
+    shown = [
+        (name, one_line(value if isinstance(value, str) else dumps(value), 60), origin) for name, value, origin in rows
+    ]
     wide = [max(len(row[column]) for row in shown) for column in range(2)]
     say("\n".join(f"{name.ljust(wide[0])}  {value.ljust(wide[1])}  {origin}" for name, value, origin in shown))

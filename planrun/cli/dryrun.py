@@ -43,5 +43,7 @@ def dry_run(plan_path: Path, ask: Callable[[], api.Ask], shown: Shown) -> None:
 
 def _tool_tokens(step: Step) -> float:
     """Tokens of the tool schemas that the step's requests carry."""
-    offered = [t for t in (*builtin_tools(), PLAN_TOOL) if step.tools is None or t.name in step.tools or t.name in PINNED]
+    offered = [
+        t for t in (*builtin_tools(), PLAN_TOOL) if step.tools is None or t.name in step.tools or t.name in PINNED
+    ]
     return raw_tokens(compact_json([schema(t) for t in offered]))

@@ -16,7 +16,9 @@ def store_of(session_dir: Path | None) -> Store:
 
 
 def find(name: str | None, store: Store) -> Path:
-    """The log of the session that a name or its unique beginning means; without one, this directory's newest. Raises UsageError."""
+    """The log of the session that a name or its unique beginning means; without one, this directory's newest.
+
+    Raises UsageError."""
     if name is not None:
         return store.find(name)
     here = str(Path.cwd().resolve())

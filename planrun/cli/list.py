@@ -13,7 +13,7 @@ from planrun.cli.options import text_or_json
 @click.command("list")
 @session_dir_option
 @text_or_json
-def command(session_dir: Path | None, format: str) -> None:  # noqa: A002 - the option's name
+def command(session_dir: Path | None, format: str) -> None:
     """List the sessions of this project, the newest first.
 
     \b

@@ -21,9 +21,11 @@ _PAUSE = 0.2  # seconds between two looks at a growing log
 @click.command("logs")
 @click.argument("session", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Go on with new records until the run ends.")
-@click.option("--format", type=click.Choice(["text", "jsonl"]), default="text", show_default=True, help="jsonl: the raw lines.")
+@click.option(
+    "--format", type=click.Choice(["text", "jsonl"]), default="text", show_default=True, help="jsonl: the raw lines."
+)
 @session_dir_option
-def command(session: str | None, follow: bool, format: str, session_dir: Path | None) -> None:  # noqa: A002 - the option's name
+def command(session: str | None, follow: bool, format: str, session_dir: Path | None) -> None:
     """Print the records of a session, one line each: number, local time, step, type, what happened.
 
     A unique beginning of the name is enough; without a name it is the newest session of this directory.
@@ -39,7 +41,7 @@ def command(session: str | None, follow: bool, format: str, session_dir: Path | 
 
     path = find(session, store_of(session_dir))
     record = None
-    for record, line in read(path, follow):  # noqa: B007 - the last one is looked at below
+    for record, line in read(path, follow):
         text = line if format == "jsonl" else f"{log_line(record)}\n".encode()
         if not raw(text):
             return
@@ -48,7 +50,9 @@ def command(session: str | None, follow: bool, format: str, session_dir: Path | 
 
 
 def read(path: Path, follow: bool) -> Iterator[tuple[Record, bytes]]:
-    """Every record with its line. Following ends with the run: its end is the last record, or nobody writes any more. Raises SessionDamaged."""
+    """Every record with its line. Following ends with the run: its end is the last record, or nobody writes any more.
+
+    Raises SessionDamaged."""
     from planrun.core.events import Ended
     from planrun.errors import SessionDamaged
     from planrun.session.log import Reader

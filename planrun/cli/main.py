@@ -33,7 +33,9 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """`planrun PLAN.yaml` is `planrun run PLAN.yaml`."""
         name = args[0]
         if name in COMMANDS or ctx.resilient_parsing:
@@ -55,7 +57,7 @@ class Commands(click.Group):
             ctx.exit(130)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except Exception as error:  # noqa: BLE001 - the last place where it can become one clear line
+        except Exception as error:
             _crashed(ctx, error)
 
 
@@ -94,8 +96,8 @@ def _crashed(ctx: click.Context, error: Exception) -> NoReturn:
 )
 @click.version_option(__version__, prog_name="planrun", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Run a plan: steps that a language model or a shell command carries out one after another, unattended, with a full record
-    and resumable after any crash.
+    """Run a plan: steps that a language model or a shell command carries out one after another, unattended, with a full
+    record, resumable after any crash.
 
     \b
     planrun init                      a starter plan

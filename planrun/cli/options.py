@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +26,7 @@ class Shared(click.Option):
         return super().resolve_envvar_value(ctx) or os.environ.get(f"PLANRUN_{(self.name or '').upper()}") or None
 
 
-class Amount(click.ParamType):
+class Amount(click.ParamType):  # type: ignore[type-arg]  # generic in the newest releases only
     """A positive value in one of the spellings that plans and settings take."""
 
     def __init__(self, name: str, read: Callable[[object], float]) -> None:
@@ -53,7 +54,9 @@ session_dir = click.option(
 _SETTINGS = (
     click.option("--model", help="Model to use, over the plan's own."),
     click.option("--base-url", metavar="URL", help="Address of an OpenAI-compatible endpoint."),
-    click.option("--context", type=click.Choice(["keep", "compact", "clear", "summary"]), help="What a step sees when it starts."),
+    click.option(
+        "--context", type=click.Choice(["keep", "compact", "clear", "summary"]), help="What a step sees when it starts."
+    ),
     click.option("--window", type=COUNT, help="The model's context window in tokens."),
     click.option("--max-cost", type=USD, help="Stop before the run costs more."),
     click.option("--max-tokens", type=COUNT, help="Stop before the run uses more tokens."),
@@ -113,7 +116,7 @@ class RunCommand(click.Command):
 
 
 def _wants_json(args: list[str], name: str) -> bool:
-    if "--format=json" in args or ("--format", "json") in zip(args, args[1:], strict=False):
+    if "--format=json" in args or ("--format", "json") in pairwise(args):
         return True
     return not any(a.startswith("--format") for a in args) and "json" in (
         os.environ.get(f"PLANRUN_{name.upper()}_FORMAT"),

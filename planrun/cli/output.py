@@ -17,8 +17,8 @@ from planrun.cli.options import session_dir as session_dir_option
 def command(session: str | None, name: str | None, session_dir: Path | None) -> None:
     """Print a value that SESSION left: a string exactly as it is, anything else as JSON.
 
-    Without STEP.FIELD it is the plan's whole output; STEP alone is all that this step left, FIELD alone one of the plan's
-    outputs. Without SESSION it is the newest session of this directory.
+    Without STEP.FIELD it is the plan's whole output; STEP alone is all that this step left, FIELD alone one of the
+    plan's outputs. Without SESSION it is the newest session of this directory.
 
     \b
     planrun output 20260131-0915 survey.version

@@ -10,7 +10,7 @@ from planrun.errors import PlanInvalid, UsageError
 
 
 def given(pairs: Sequence[str], file: Path | None) -> dict[str, Json]:
-    """By name; the plan says later which type each has. Raises UsageError, or PlanInvalid for a file that cannot be read."""
+    """By name; the plan says which type each has. Raises UsageError, or PlanInvalid for a file that cannot be read."""
     values = _of_file(file) if file is not None else {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -22,9 +22,10 @@ def given(pairs: Sequence[str], file: Path | None) -> dict[str, Json]:
 
 def _of_file(path: Path) -> dict[str, Json]:
     """YAML or JSON. A scalar is the text that was written, so that 1.10 reaches a string parameter as it stands."""
+    from planrun.planfile.nodes import Scalar, Table, data_of
     from planrun.planfile.source import Unreadable, decode, read_bytes
     from planrun.planfile.values import plain
-    from planrun.planfile.yamltext import Scalar, Table, data_of, read
+    from planrun.planfile.yamltext import read
 
     try:
         node, faults = read(decode(read_bytes(path)))

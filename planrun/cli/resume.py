@@ -12,7 +12,9 @@ from planrun.cli.options import RunCommand, run_options
 
 
 @click.command(
-    "resume", cls=RunCommand, epilog="Every option also reads PLANRUN_RESUME_NAME, most also PLANRUN_NAME, from the environment."
+    "resume",
+    cls=RunCommand,
+    epilog="Every option also reads PLANRUN_RESUME_NAME, most also PLANRUN_NAME, from the environment.",
 )
 @click.argument("session", required=False)
 @click.option("--from", "from", metavar="STEP", help="Run this step and all later ones again.")
@@ -20,11 +22,12 @@ from planrun.cli.options import RunCommand, run_options
 @click.option(
     "--rerun",
     metavar="none|stale|STEP",
-    help="Where the plan file has changed: go on with the recorded plan, or take the new one and run again what changed; or run one step again.",
+    help="Where the plan file has changed: go on with the recorded plan, or take the new one and run again what "
+    "changed; or run one step again.",
 )
 @run_options
 @click.pass_context
-def command(ctx: click.Context, session: str | None, **options: Any) -> None:
+def command(ctx: click.Context, /, session: str | None, **options: Any) -> None:
     """Go on with SESSION from its log: finished steps are not run or paid for again.
 
     A unique beginning of the name is enough. Without a name it is the newest unfinished session of this directory.

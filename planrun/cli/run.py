@@ -12,20 +12,24 @@ from planrun.cli.options import FILE, RunCommand, run_options
 
 
 @click.command(
-    "run", cls=RunCommand, epilog="Every option also reads PLANRUN_RUN_NAME, most also PLANRUN_NAME, from the environment."
+    "run",
+    cls=RunCommand,
+    epilog="Every option also reads PLANRUN_RUN_NAME, most also PLANRUN_NAME, from the environment.",
 )
 @click.argument("plan", type=click.Path(path_type=Path))
-@click.option("-p", "--param", "param", multiple=True, metavar="NAME=VALUE", help="A parameter of the plan; may be given often.")
+@click.option(
+    "-p", "--param", "param", multiple=True, metavar="NAME=VALUE", help="A parameter of the plan; may be given often."
+)
 @click.option("--params-file", type=FILE, help="Parameters from a YAML or JSON file; -p wins.")
 @click.option("--session", metavar="ID", help="Name of the new session.")
 @click.option("-n", "--dry-run", is_flag=True, help="Validate, show what would run, spend nothing.")
 @run_options
 @click.pass_context
-def command(ctx: click.Context, plan: Path, **options: Any) -> None:
+def command(ctx: click.Context, /, plan: Path, **options: Any) -> None:
     """Validate PLAN, start a session and run it to its end.
 
-    Progress goes to stderr, results to stdout. The session is a file in .thclaws/sessions; after a crash, a limit or Ctrl-C
-    `planrun resume` goes on where it stopped.
+    Progress goes to stderr, results to stdout. The session is a file in .thclaws/sessions; after a crash, a limit or
+    Ctrl-C `planrun resume` goes on where it stopped.
 
     \b
     planrun run plan.yaml -p package=httpx --max-cost 2 --max-time 90m

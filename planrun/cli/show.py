@@ -14,11 +14,11 @@ from planrun.cli.options import text_or_json
 @click.argument("session", required=False)
 @session_dir_option
 @text_or_json
-def command(session: str | None, session_dir: Path | None, format: str) -> None:  # noqa: A002 - the option's name
+def command(session: str | None, session_dir: Path | None, format: str) -> None:
     """Show how a session stands: the status of each step, its outputs, what was spent.
 
-    A unique beginning of the name is enough; without a name it is the newest session of this directory. With --format json
-    it is the object that `planrun run --format json` prints.
+    A unique beginning of the name is enough; without a name it is the newest session of this directory. With
+    --format json it is the object that `planrun run --format json` prints.
 
     \b
     planrun show

@@ -13,7 +13,7 @@ from planrun.cli.options import text_or_json
 @click.argument("plans", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PLAN...")
 @text_or_json
 @click.pass_context
-def command(ctx: click.Context, plans: tuple[Path, ...], format: str) -> None:  # noqa: A002 - the option's name
+def command(ctx: click.Context, plans: tuple[Path, ...], format: str) -> None:
     """Check plan files; nothing is run and nothing is spent.
 
     Every fault of every file is reported with its place. The exit code is 2 where any file has one.
@@ -36,7 +36,15 @@ def command(ctx: click.Context, plans: tuple[Path, ...], format: str) -> None:  
                 {"message": f.message, "line": f.line or None, "column": f.column or None, "hint": f.hint or None}
                 for f in error.faults
             ]
-            rows.append({"plan": str(path), "outcome": Outcome.PLAN_INVALID.value, "name": None, "steps": None, "faults": faults})
+            rows.append(
+                {
+                    "plan": str(path),
+                    "outcome": Outcome.PLAN_INVALID.value,
+                    "name": None,
+                    "steps": None,
+                    "faults": faults,
+                }
+            )
             complain(block(str(error)))
         else:
             rows.append({"plan": str(path), "outcome": "ok", "name": plan.name, "steps": len(plan.steps), "faults": []})

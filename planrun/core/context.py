@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -228,12 +228,12 @@ def _cut(value: object, note: str) -> object:
     return value
 
 
-def map_entries(view: View, change: Iterable[int], edit: object) -> View:
+def map_entries(view: View, change: Iterable[int], edit: Callable[[Entry], Entry]) -> View:
     """The view with `edit` (Entry -> Entry) applied to the entries of these records; other segments stay the same objects."""
     wanted = set(change)
     out = []
     for segment in view:
         if any(e.seq in wanted for e in segment.entries):
-            segment = Segment(segment.step, tuple(edit(e) if e.seq in wanted else e for e in segment.entries))  # type: ignore[operator]
+            segment = Segment(segment.step, tuple(edit(e) if e.seq in wanted else e for e in segment.entries))
         out.append(segment)
     return tuple(out)

@@ -1,4 +1,4 @@
-"""Quotes, expansions and values inside the words of a shell command: the part of the scan that code and here-documents share."""
+"""Quotes, expansions and values inside the words of a command: the part of the scan that code and here-documents share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers and times that people write: in plans, settings, options and environment variables. ValueError says what is expected."""
+"""Numbers and times that people write: in plans, settings, options, variables. ValueError says what is expected."""
 
 from __future__ import annotations
 

@@ -113,8 +113,12 @@ def raised(fault: Fault, url: str) -> PlanrunError:
 
 
 def masked(fault: Fault, secret: str) -> Fault:
-    """`fault` with `secret` blotted out of its message: some servers repeat the key that they refuse."""
-    return replace(fault, message=fault.message.replace(secret, "***")) if secret else fault
+    """`fault` with `secret` blotted out of its message, also where the message was cut in the middle of it: some servers
+    repeat the key that they refuse."""
+    text = fault.message.replace(secret, "***") if secret else fault.message
+    for length in range(len(secret) - 1, 3, -1):
+        text = text.removesuffix(f"{secret[:length]}…") + "***…" if text.endswith(f"{secret[:length]}…") else text
+    return replace(fault, message=text)
 
 
 def _kind(status: int | None, words: said.Said) -> Kind:

@@ -63,6 +63,7 @@ class OpenAIModel:
     def complete(self, request: ModelRequest) -> Reply:
         """One try, one request. Raises Failure (a ProviderError), ContextOverflow or ConfigError. What a signal handler
         raises passes through once the connection is closed."""
+        self._client()  # the SDK's import is slow, and no part of the answer's time
         own_limit = request.deadline is None
         deadline = time.monotonic() + self._total if request.deadline is None else request.deadline
         try:

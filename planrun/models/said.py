@@ -44,9 +44,10 @@ def read(body: object) -> Said:
         except (ValueError, RecursionError):
             return Said(one_line(text))
     fields: dict[str, object] = {}
+    words: list[str] = []
     for key, value in _walk(body, 0):
         fields.setdefault(key, value)
-    words = [str(fields[k]) for k in _CODE_KEYS if isinstance(fields.get(k), str | int)]
+        words += [str(value)] if key in _CODE_KEYS else []
     numbers = [int(w) for w in words if re.fullmatch("[1-5][0-9][0-9]", w)]
     return Said(
         one_line(_message(body, fields)),
@@ -65,17 +66,20 @@ def one_line(text: str, limit: int = MAX_MESSAGE) -> str:
 
 
 def _walk(value: object, depth: int) -> Iterator[tuple[str, object]]:
-    """Scalars by name, the innermost error first: gateways wrap the error of the server behind them."""
+    """Scalars by name: those under `error` first, since gateways wrap it in words of their own, then from outside in."""
     if depth > 5:
         return
     if isinstance(value, list):
         for item in value[:8]:
             yield from _walk(item, depth + 1)
     elif isinstance(value, dict):
-        for inner in value.values():
-            if isinstance(inner, dict | list):
-                yield from _walk(inner, depth + 1)
-        yield from ((str(k), v) for k, v in value.items() if isinstance(v, str | int | float) and not isinstance(v, bool))
+        yield from _walk(value.get("error"), depth + 1)
+        for key, item in value.items():
+            if isinstance(item, str | int | float) and not isinstance(item, bool):
+                yield str(key), item
+        for key, item in value.items():
+            if key != "error":
+                yield from _walk(item, depth + 1)
 
 
 def _message(body: object, fields: Mapping[str, object]) -> str:
@@ -93,5 +97,6 @@ def _message(body: object, fields: Mapping[str, object]) -> str:
 
 
 def _plain(html: str) -> str:
-    title = _TITLE.search(html[:100_000])
-    return title.group(1) if title and title.group(1).strip() else _TAGS.sub(" ", html[:100_000])
+    html = html[: MAX_MESSAGE * 30]  # the patterns take quadratic time on markup that is never closed
+    title = _TITLE.search(html)
+    return title.group(1) if title and title.group(1).strip() else _TAGS.sub(" ", html)

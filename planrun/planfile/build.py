@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Mapping
 
 from planrun.core.plan import Check, ExistsCheck, Field, Json, Limits, Plan, RunCheck, Step, UnchangedCheck
+from planrun.planfile.nodes import Nothing
 from planrun.planfile.report import Path, Report, spelled
 from planrun.planfile.schema import CheckTable, LimitsTable, OutputTable, ParamTable, PlanTable, StepTable
 from planrun.planfile.values import typed
-from planrun.planfile.yamltext import Nothing
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WANTS = {

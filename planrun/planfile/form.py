@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from planrun.core.units import shown
+from planrun.planfile.nodes import Nothing
 from planrun.planfile.report import Path, Report, nearest, spelled
 from planrun.planfile.schema import (
     CheckTable,
@@ -18,7 +19,6 @@ from planrun.planfile.schema import (
     RetryTable,
     StepTable,
 )
-from planrun.planfile.yamltext import Nothing
 
 # Below a table: the table under a key, and how many steps of the path stand between them (a position or a name).
 _CHILDREN: dict[tuple[type[BaseModel], str], tuple[type[BaseModel], int]] = {
@@ -37,7 +37,7 @@ _ROUNDS = 3
 
 
 def shape(data: dict[str, Any], report: Report) -> PlanTable | None:
-    """The plan's tables. What is faulty is reported and left out, so that the rest can be checked; None where too little is left."""
+    """The plan's tables, without what is faulty (and reported), so that the rest can be checked; None if too little is left."""
     for _ in range(_ROUNDS):
         try:
             return PlanTable.model_validate(data)
@@ -79,7 +79,8 @@ def _words(kind: str, context: dict[str, Any], detail: ErrorDetails) -> str:
         case "model_type" | "model_attributes_type" | "dict_type":
             return f"expected keys with values, found {found}"
         case "greater_than" | "greater_than_equal":
-            return f"expected {'more than' if kind == 'greater_than' else 'at least'} {context.get('gt', context.get('ge'))}, found {found}"
+            least = "at least" if "ge" in context else "more than"
+            return f"expected {least} {context.get('ge', context.get('gt'))}, found {found}"
         case "too_short":
             return "the list is empty"
         case "value_error":

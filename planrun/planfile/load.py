@@ -12,10 +12,11 @@ from planrun.errors import Fault, PlanInvalid
 from planrun.planfile.build import build, outside
 from planrun.planfile.check import check
 from planrun.planfile.form import shape
+from planrun.planfile.nodes import Scalar, Table, data_of
 from planrun.planfile.report import Report, spelled
 from planrun.planfile.schema import PlanTable
 from planrun.planfile.source import LIMIT, Unreadable, check_characters, decode, normalise, read_bytes
-from planrun.planfile.yamltext import Scalar, Table, data_of, read
+from planrun.planfile.yamltext import read
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from planrun.errors import Fault
+from planrun.planfile.nodes import Listing, Node, Scalar, Table
 from planrun.planfile.source import ODD, name
-from planrun.planfile.yamltext import Listing, Node, Scalar, Table
 
 Path = tuple[str | int, ...]
 

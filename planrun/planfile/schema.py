@@ -8,8 +8,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchem
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from planrun.planfile.nodes import Nothing
 from planrun.planfile.values import Amount, Boolean, Count, Positive, Seconds
-from planrun.planfile.yamltext import Nothing
 
 Context = Literal["keep", "compact", "clear", "summary"]
 OutputType = Literal["string", "integer", "number", "boolean", "array", "object", "file"]

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from planrun.core.plan import FieldType, Json
 from planrun.core.units import duration, integer, number, shown
-from planrun.planfile.yamltext import Nothing, Plain
+from planrun.planfile.nodes import Nothing, Plain
 
 
 def boolean(value: object) -> bool:

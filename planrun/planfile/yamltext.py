@@ -7,75 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any
 
 import yaml
 
 from planrun.errors import Fault
+from planrun.planfile.nodes import Listing, Node, Plain, Scalar, Table
 from planrun.planfile.source import ODD, name
 
 DEEPEST = 64
 LARGEST = 200_000  # nodes, with every alias counted as all that it stands for
 _ALLOWED_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map"))
 _FAULTS = 100
-
-
-class Plain(str):
-    """A scalar without quotes, as written; only its field's type says what it means."""
-
-    __slots__ = ()
-
-
-class Nothing:
-    """Stands where a key has no value, so that only those fields accept it that say so."""
-
-    def __repr__(self) -> str:
-        return "no value"
-
-
-NOTHING = Nothing()
-
-
-@dataclass(slots=True)
-class Scalar:
-    line: int
-    column: int
-    text: str | None  # None: nothing is written there; Plain where it has no quotes
-    size: int = 1
-    height: int = 0
-
-
-@dataclass(slots=True)
-class Listing:
-    line: int
-    column: int
-    items: list[Node] = field(default_factory=list)
-    size: int = 1
-    height: int = 1
-
-
-@dataclass(slots=True)
-class Table:
-    line: int
-    column: int
-    entries: dict[str, tuple[Scalar, Node]] = field(default_factory=dict)
-    size: int = 1
-    height: int = 1
-
-
-Node = Scalar | Listing | Table
-
-
-def data_of(node: Node) -> Any:
-    """The tree as plain lists, dicts and texts, and NOTHING where no value is written."""
-    match node:
-        case Scalar():
-            return NOTHING if node.text is None else node.text
-        case Listing():
-            return [data_of(item) for item in node.items]
-        case Table():
-            return {key: data_of(value) for key, (_, value) in node.entries.items()}
-    assert_never(node)
 
 
 def read(text: str) -> tuple[Node | None, list[Fault]]:

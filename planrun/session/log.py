@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
-import socket
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +20,8 @@ import jsonlines
 
 from planrun.core.events import Event, Record, decode, encode
 from planrun.core.messages import compact_json, well_formed
-from planrun.errors import ConfigError, SessionBusy, SessionDamaged, StorageError
+from planrun.errors import ConfigError, SessionDamaged, StorageError
+from planrun.session import lock
 
 GENESIS = "0" * 32
 
@@ -114,18 +113,7 @@ class Log:
 
     def close(self) -> None:
         if not self._file.closed:
-            release(self._file, self.path)
-
-
-def release(file: BinaryIO, path: Path) -> None:
-    """Give the log back. The owner's note goes first: once the lock is free it may be another process's."""
-    with contextlib.suppress(OSError):
-        _owner(path).unlink(missing_ok=True)
-    file.close()
-
-
-def _owner(path: Path) -> Path:
-    return path.with_suffix(".lock")
+            lock.release(self._file, self.path)
 
 
 def create(path: Path, mask: Callable[[str], str] | None = None) -> Log:
@@ -135,7 +123,7 @@ def create(path: Path, mask: Callable[[str], str] | None = None) -> Log:
             path.parent.mkdir(parents=True, exist_ok=True)
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
             file = undo.enter_context(os.fdopen(fd, "ab", buffering=0))
-            _lock(file, path)
+            lock.acquire(file, path)
             os.fsync(fd)
             _sync_folder(path.parent)
         except OSError as error:
@@ -154,26 +142,6 @@ def _sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def _lock(file: BinaryIO, path: Path) -> None:
-    owner = _owner(path)
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise SessionBusy(f"session {path.stem} is being run by {_who(owner)}; wait for it or stop it first") from error
-    owner.write_text(f"pid {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
-
-
-def _who(owner: Path) -> str:
-    """Who holds the lock. Its note may be a moment late: it is written once the lock is held."""
-    for _ in range(50):
-        with contextlib.suppress(OSError):
-            who = owner.read_text(encoding="utf-8").strip()
-            if who:
-                return who
-        time.sleep(0.01)
-    return "another process"
-
-
 def open_locked(path: Path) -> BinaryIO:
     """The log file, locked for writing, at offset 0. Raises SessionBusy, or SessionDamaged where it cannot be opened."""
     with contextlib.ExitStack() as undo:
@@ -181,7 +149,7 @@ def open_locked(path: Path) -> BinaryIO:
             file = undo.enter_context(open(path, "r+b", buffering=0))
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "it is not a regular file")
-            _lock(file, path)
+            lock.acquire(file, path)
         except OSError as error:
             raise SessionDamaged(f"cannot open the session log {path}: {error.strerror or error}") from error
         undo.pop_all()  # it lives as long as the log
@@ -243,7 +211,8 @@ class Reader:
     def _damaged(self, why: str) -> SessionDamaged:
         line = self.seq + 1
         return SessionDamaged(
-            f"{self._path}, line {line}: {why}. Nothing was changed; `planrun doctor {self._path.stem}` repairs into a copy.", line
+            f"{self._path}, line {line}: {why}. Nothing was changed; `planrun doctor {self._path.stem}` repairs into a copy.",
+            line,
         )
 
 

@@ -1,4 +1,4 @@
-"""How far a session came, without folding it: the last status of each step, read from the lines of status changes alone."""
+"""How far a session came, without folding it: the last status of each step, read from lines of status changes alone."""
 
 from __future__ import annotations
 
@@ -43,4 +43,8 @@ def _decoded(line: bytes) -> Any:
         body = json.loads(line)
     except ValueError:
         return None
-    return body if isinstance(body, dict) and isinstance(body.get("step"), str) and isinstance(body.get("status"), str) else None
+    return (
+        body
+        if isinstance(body, dict) and isinstance(body.get("step"), str) and isinstance(body.get("status"), str)
+        else None
+    )

@@ -1,8 +1,8 @@
 """The snapshot of a session: its state at one place of the log, so that a resume reads only what was written after it.
 
-It lies beside the log as `ID.state` and is derived from it: a line with the digest of the rest, a line that names the place, the
-state. Where it is missing, torn, of another version or not of this log, the log is folded from its beginning; deleting it
-loses nothing."""
+It lies beside the log as `ID.state` and is derived from it: a line with the digest of the rest, a line that names the place,
+the state. Where it is missing, torn, of another version or not of this log, the log is folded from its beginning; deleting
+it loses nothing."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def _fits(place: Place, file: BinaryIO) -> bool:
 
 
 class Keeper:
-    """An observer that writes snapshots, rarely: their bytes are at most an eighth of those that the log grew by, and there is
-    no fsync (a snapshot that a power loss tore, or that the log lost lines of, is passed over)."""
+    """An observer that writes snapshots, rarely: their bytes are at most an eighth of those that the log grew by (one more where
+    a long run ends), and there is no fsync: one that a power loss tore, or that the log lost lines of, is passed over."""
 
     def __init__(self, log: Log) -> None:
         self._log = log

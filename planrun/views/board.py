@@ -7,7 +7,7 @@ from rich.text import Text
 from planrun.core.plan import Step
 from planrun.core.state import State, StepState
 from planrun.views.line import Tone
-from planrun.views.words import amount, duration, money, one_line
+from planrun.views.words import amount, duration, money, one_line, plural
 
 STYLES: dict[Tone, str] = {"plain": "", "good": "green", "bad": "red", "dim": "dim", "note": "cyan"}
 _MARKS = {
@@ -42,8 +42,9 @@ def _row(step: Step, now: StepState, unicode: bool) -> Text:
     fancy, plain, style = _MARKS[now.status]
     row = Text(f"{fancy if unicode else plain} {step.id}", style=style)
     if now.status == "in_progress":
-        attempt = f", attempt {now.attempt}" if now.attempt > 1 else ""
-        row.append(f"  turn {now.turns}{attempt}" if step.run is None else attempt.removeprefix(", "), style="not bold")
+        turns = [plural(now.turns, "turn")] if now.turns else []
+        attempt = [f"attempt {now.attempt}"] if now.attempt > 1 else []
+        row.append("".join(f"  {part}" for part in (*turns, *attempt)), style="not bold")
     elif now.status in ("done", "failed"):
         row.append(f"  {duration(now.seconds)}", style="dim")
     if step.title:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from planrun.core.events import Ended, Record, Session
+from planrun.core.events import Ended, Noted, Record, Session
 from planrun.core.state import State
 from planrun.models.base import Retry
 from planrun.views.line import NORMAL, QUIET, Line
@@ -84,8 +84,12 @@ def lines(record: Record, state: State, path: Path) -> Iterator[Line]:
     """What a record of the log at `path` says, the beginning and the end of the run included."""
     match record.event:
         case Session(session=name) if record.seq == 1:
+            plan, cwd = one_line(state.need_plan().name), Path(record.event.cwd)
+            shown = path.relative_to(cwd) if path.is_relative_to(cwd) else path
+            yield Line(f"session {name} of plan {plan}, log in {one_line(str(shown), 400)}", "dim", stays=True)
+        case Noted(kind="resumed", text=text):
             plan = one_line(state.need_plan().name)
-            yield Line(f"session {name} of plan {plan}, log in {one_line(str(path), 400)}", "dim", stays=True)
+            yield Line(f"session {path.stem} of plan {plan}: {one_line(text)}", "dim", stays=True)
         case Ended() as event:
             yield from ending(event, state, resume_command(path, state))
         case _:

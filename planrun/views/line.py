@@ -14,7 +14,7 @@ QUIET, NORMAL, VERBOSE = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line. It is shown from verbosity `level` on; `stays` where a live screen keeps it after the moment has passed."""
+    """Shown from verbosity `level` on; `stays` where a live screen keeps it once the moment has passed."""
 
     text: str
     tone: Tone = "plain"

@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live as Region
 from rich.text import Text
 
-from planrun.core.events import CallEnded, CallStarted, Ended, Record, Requested, Responded
+from planrun.core.events import CallEnded, CallStarted, Ended, Noted, Record, Requested, Responded
 from planrun.core.state import State
 from planrun.models.base import Retry
 from planrun.views.board import STYLES, board
@@ -45,7 +45,7 @@ class Activity:
         if self.retry is not None and now < self.since + self.retry.wait:
             return retry_text(self.retry, self.since + self.retry.wait - now)
         since = self.since + (self.retry.wait if self.retry is not None else 0.0)
-        return f"{self.text} {duration(now - since)}" if self.text else ""
+        return f"{duration(now - since)}  {self.text}" if self.text else ""
 
 
 class Live:
@@ -115,6 +115,9 @@ class Live:
             case CallStarted() as event:
                 self._calls[event.call_id] = subject(event, state)
                 self._activity = Activity(self._running(), now)
+            case Noted(kind="rerun") if state.current is not None:
+                command = state.need_plan().steps[state.current].run or ""
+                self._activity = Activity(f"running {one_line(command)}", now)
             case CallEnded() as event:
                 self._calls.pop(event.call_id, None)
                 self._activity = Activity(self._running(), now) if self._calls else Activity()
@@ -128,7 +131,12 @@ class Live:
         now = time.monotonic()
         size = self._console.size
         rows = board(
-            self._state, self._activity.shown(now), now - self._began, self._sent, height=size.height, unicode=self._unicode
+            self._state,
+            self._activity.shown(now),
+            now - self._began,
+            self._sent,
+            height=size.height,
+            unicode=self._unicode,
         )
         return Group(*[_cropped(text, size.width) for text in rows])
 

@@ -34,17 +34,19 @@ def log_line(record: Record, width: int = _WIDE) -> str:
     day = time.strftime("%m-%d %H:%M:%S", time.localtime(record.timestamp))
     kind = str(event.body.get("type", "?")) if isinstance(event, Unknown) else event.type
     step = getattr(event, "step", None) or ""
-    return f"{record.seq:>5}  {day}  {one_line(step, 24):<12}  {one_line(kind, 16):<10}  {one_line(_what(record), width)}".rstrip()
+    place = f"{record.seq:>5}  {day}  {one_line(step, 24):<12}  {one_line(kind, 16):<10}"
+    return f"{place}  {one_line(_what(record), width)}".rstrip()
 
 
-def _what(record: Record) -> str:
+def _what(record: Record) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each kind of event
     match record.event:
         case Session() as event:
             return f"session {event.session} of {event.plan_path} in {event.cwd}, model {event.model or 'none'}"
         case Said() as event:
             return _said(event)
         case Requested() as event:
-            return f"{event.messages} messages, {amount(event.tokens)} tokens" + (f", for a {event.purpose}" * (event.purpose != "step"))
+            purpose = f", for a {event.purpose}" if event.purpose != "step" else ""
+            return f"{event.messages} messages, {amount(event.tokens)} tokens{purpose}"
         case Responded() as event:
             return _responded(event)
         case CallStarted() as event:
@@ -83,10 +85,14 @@ def _responded(event: Responded) -> str:
     if event.error is not None:
         return f"failed after {duration(event.seconds)}, {event.retries} retries: {event.error}"
     usage = event.usage or {}
-    counts = ", ".join(f"{amount(v)} {k.replace('_', ' ')}" for k, v in usage.items() if v is not None) or "usage unknown"
+    counts = (
+        ", ".join(f"{amount(v)} {k.replace('_', ' ')}" for k, v in usage.items() if v is not None) or "usage unknown"
+    )
     cost = f", {money(event.cost_usd)}" if event.cost_usd is not None else ""
     retries = f", {event.retries} retries" if event.retries else ""
-    return f"after {duration(event.seconds)}{retries}: {counts}{cost}" + (f", {event.finish_reason}" if event.finish_reason else "")
+    return f"after {duration(event.seconds)}{retries}: {counts}{cost}" + (
+        f", {event.finish_reason}" if event.finish_reason else ""
+    )
 
 
 def _ended(event: CallEnded) -> str:

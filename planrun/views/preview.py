@@ -1,4 +1,4 @@
-"""What a run would do: the steps in order, and for each its boundary, its checks, its limits, the size of its first request."""
+"""What a run would do: the steps in order, each with its boundary, checks, limits and the size of its first request."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ def _lines(number: int, step: dict[str, Json]) -> list[str]:
         lines.append(f"   command: {one_line(str(step['command']))}")
     else:
         more = " plus what the boundary leaves of earlier steps" if step["carries_history"] else ""
-        lines.append(f"   context: {step['context']}; first request about {amount(_float(step['first_request_tokens']))} tokens{more}")
+        size = amount(_float(step["first_request_tokens"]))
+        lines.append(f"   context: {step['context']}; first request about {size} tokens{more}")
         tools = step["tools"]
         lines.append(f"   tools: {', '.join(map(str, tools)) or 'none' if isinstance(tools, list) else 'all'}")
     lines += [f"   check: {one_line(str(c))}" for c in (step["checks"] if isinstance(step["checks"], list) else ())]
@@ -135,8 +136,14 @@ def _settings(step: dict[str, Json]) -> list[str]:
 def _limit_words(limits: Json) -> str:
     if not isinstance(limits, dict):
         return ""
-    shown = {"cost_usd": money, "tokens": lambda n: f"{amount(n)} tokens", "time": duration, "turns": lambda n: f"{amount(n)} turns"}
-    return ", ".join(words(_float(limits[name])) for name, words in shown.items() if limits.get(name) is not None)
+    found = {name: _float(value) for name, value in limits.items() if value is not None}
+    words: dict[str, Callable[[float], str]] = {
+        "cost_usd": money,
+        "tokens": lambda n: f"{amount(n)} tokens",
+        "time": duration,
+        "turns": lambda n: f"{amount(n)} turns",
+    }
+    return ", ".join(say(found[name]) for name, say in words.items() if name in found)
 
 
 def _float(value: Json) -> float:

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+import os
+from typing import BinaryIO, TextIO
 
-_PLAIN = {"…": "...", "–": "-", "—": "-", "‘": "'", "’": "'", "“": '"', "”": '"', "→": "->"}
-_ASCII = str.maketrans(_PLAIN)
+_ASCII = str.maketrans(
+    {
+        "\N{HORIZONTAL ELLIPSIS}": "...",
+        "\N{EN DASH}": "-",
+        "\N{EM DASH}": "-",
+        "\N{LEFT SINGLE QUOTATION MARK}": "'",
+        "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+        "\N{LEFT DOUBLE QUOTATION MARK}": '"',
+        "\N{RIGHT DOUBLE QUOTATION MARK}": '"',
+        "\N{RIGHTWARDS ARROW}": "->",
+    }
+)
+
+
+def drop(stream: TextIO | BinaryIO) -> None:
+    """Lead what is still in the stream's buffer nowhere: the interpreter would fail on it when it exits."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError):
+        return
 
 
 class Screen:
-    """The part of a text stream that is needed to print on. After the first failed write `alive` is false and nothing is written."""
+    """What printing needs of a text stream. After a failed write `alive` is false and nothing more is written."""
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
@@ -23,6 +42,7 @@ class Screen:
                 self._stream.write(text if self.unicode else self._narrowed(text))
             except (OSError, ValueError):
                 self.alive = False
+                drop(self._stream)
         return len(text)
 
     def flush(self) -> None:
@@ -31,6 +51,7 @@ class Screen:
                 self._stream.flush()
             except (OSError, ValueError):
                 self.alive = False
+                drop(self._stream)
 
     def line(self, text: str) -> None:
         self.write(f"{text}\n")

@@ -32,7 +32,11 @@ def _head(state: State, path: Path, writer: str | None) -> list[str]:
         lines.append(block(ended.reason))
     rows = [("log", str(path)), ("duration", duration(state.elapsed))]
     if state.plan is not None and header is not None:
-        rows[:0] = [("plan", f"{state.plan.name} ({header.plan_path})"), ("in", header.cwd), ("model", state.model or "none")]
+        rows[:0] = [
+            ("plan", f"{state.plan.name} ({header.plan_path})"),
+            ("in", header.cwd),
+            ("model", state.model or "none"),
+        ]
     if state.timestamp:
         rows.append(("last record", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.timestamp))))
     return lines + [f"  {name + ':':<13}{one_line(value, 400)}" for name, value in rows]
@@ -49,7 +53,7 @@ def _standing(state: State, writer: str | None) -> str:
 def _steps(state: State) -> str:
     if state.plan is None:
         return ""
-    rows = [("STEP", "STATUS", "TRIES", "TURNS", "TIME", "TOKENS", "COST", "NOTE")]
+    rows: list[tuple[str, ...]] = [("STEP", "STATUS", "TRIES", "TURNS", "TIME", "TOKENS", "COST", "NOTE")]
     rows += [_row(step, now) for step, now in zip(state.plan.steps, state.steps, strict=True)]
     widths = [max(len(row[column]) for row in rows) for column in range(7)]
     return "\n".join(

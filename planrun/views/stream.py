@@ -7,10 +7,11 @@ from typing import BinaryIO
 
 from planrun.core.events import Record
 from planrun.core.state import State
+from planrun.views.screen import drop
 
 
 class RawLines:
-    """An observer that copies what a log has grown by since it was opened. A closed pipe ends the copying, never the run."""
+    """An observer that copies what a log grows by after it was opened. A closed pipe ends the copying, not the run."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out: BinaryIO | None = out
@@ -34,4 +35,5 @@ class RawLines:
             self._out.write(new)
             self._out.flush()
         except (OSError, ValueError):
+            drop(self._out)
             self._out = None

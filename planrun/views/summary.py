@@ -7,18 +7,21 @@ import re
 from planrun.core.plan import Json
 from planrun.views.words import amount, duration, money
 
-_MARKUP = re.compile(r"[^\w\s.,;%]|_")
+_MARKUP = re.compile(r"[^\w\s,;%]|_")
 _LONGEST = 200
 
 
 def markdown(result: dict[str, Json]) -> str:
-    """A heading, the reason and one row for each step. Whatever the result holds stands in it as data, never as markup."""
+    """A heading, the reason and a row for each step. What the result holds stands in it as data, never as markup."""
     outcome = _data(result["outcome"] or "unfinished")
     lines = [f"### {_data(result['plan'] or 'planrun')}: {outcome}", "", _data(result["reason"] or ""), ""]
     steps = result["steps"]
     rows = [s for s in steps if isinstance(s, dict)] if isinstance(steps, list) else []
     if rows:
-        lines += ["| step | status | attempts | turns | time | tokens | cost | note |", "|---|---|--:|--:|--:|--:|--:|---|"]
+        lines += [
+            "| step | status | attempts | turns | time | tokens | cost | note |",
+            "|---|---|--:|--:|--:|--:|--:|---|",
+        ]
         lines += [_row(step) for step in rows]
         lines.append("")
     usage = result["usage"]
@@ -45,7 +48,9 @@ def _usage(usage: dict[str, Json], result: dict[str, Json]) -> str:
     tokens = amount(_number(usage["prompt_tokens"]) + _number(usage["completion_tokens"]))
     about = " (partly estimated)" if usage["estimated"] else ""
     cost = _data(money(_cost(usage["cost_usd"])))
-    return f"{usage['requests']} requests, {tokens} tokens{about}, cost {cost}. Session {_data(result['session'] or '')}."
+    return (
+        f"{usage['requests']} requests, {tokens} tokens{about}, cost {cost}. Session {_data(result['session'] or '')}."
+    )
 
 
 def _number(value: Json) -> float:
@@ -57,7 +62,7 @@ def _cost(value: Json) -> float | None:
 
 
 def _data(value: Json) -> str:
-    """One line of text in which every character that Markdown or HTML could read as its own is a character reference."""
+    """One line of text in which all characters that Markdown or HTML could read as their own are references."""
     text = " ".join(str(value).split())
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", text)

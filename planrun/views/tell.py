@@ -27,11 +27,12 @@ from planrun.views.calls import ended, started
 from planrun.views.edits import boundary
 from planrun.views.line import NORMAL, QUIET, VERBOSE, Line, place, step_of
 from planrun.views.words import amount, duration, money, one_line, plural
+
 _PLAN_TOOL = "UpdatePlanStep"
 
 
-def tell(record: Record, state: State) -> Iterator[Line]:  # noqa: PLR0912 - one line for each kind of event
-    """The lines of a record, given the state after it. All text in them is on one line and free of control sequences."""
+def tell(record: Record, state: State) -> Iterator[Line]:  # noqa: C901, PLR0912 - one case for each kind of event
+    """The lines of a record, given the state after it. Each is on one line and free of control sequences."""
     match record.event:
         case StepChanged() as event:
             yield from _step(event, state)
@@ -53,7 +54,8 @@ def tell(record: Record, state: State) -> Iterator[Line]:  # noqa: PLR0912 - one
             yield _limit(event)
         case Hooked() as event:
             bad = event.status != "ok"
-            text = f"hook {event.event} {event.status} after {duration(event.seconds)}: {one_line(event.text or event.command)}"
+            text = f"hook {event.event} {event.status} after {duration(event.seconds)}"
+            text += f": {one_line(event.text or event.command)}"
             yield Line(text, "bad" if bad else "dim", NORMAL if bad else VERBOSE, stays=bad)
         case Noted() as event:
             yield Line(f"{place(state, event.step)}{one_line(event.text or event.kind, 400)}", "note", stays=True)
@@ -170,7 +172,7 @@ def _refusal(event: Said) -> str:
 def _approval(event: Approval, state: State) -> Line:
     text = one_line(event.text, 400)
     if event.decision == "asked":
-        return Line(f"{place(state, event.step)}asks: {text}", "note", stays=True)
+        return Line(f"{place(state, event.step)}asks: {text}", "note")  # whoever can answer reads the question itself
     by = f" by {one_line(event.by, 60)}" if event.by else ""
     return Line(f"{place(state, event.step)}{event.decision}{by}: {text}", "note", stays=True)
 

@@ -8,7 +8,9 @@ from planrun.errors import UsageError
 
 
 def value_of(state: State, name: str | None) -> Json:
-    """The plan's output, or with a name `STEP.FIELD`, `STEP`, or one of the plan's outputs. Raises UsageError naming what there is."""
+    """The plan's output, or with a name `STEP.FIELD`, `STEP`, or one of the plan's outputs.
+
+    Raises UsageError, naming what there is."""
     plan_output = state.ended.output if state.ended is not None else None
     left = _left(state)
     if name is None:

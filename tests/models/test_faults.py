@@ -156,6 +156,9 @@ def test_the_server_may_decide_about_retries() -> None:
         ({"error": {"message": "Provider returned error", "metadata": {"raw": "true words"}}}, "Provider returned error: true words"),
         (error("see https://me:pw@host/v1?api_key=abc&x=1"), "see https://host/v1?api_key=***&x=1"),
         (error("\x1b[31mred\x1b[0m \ud800"), "red \ufffd"),
+        ({"message": "wrapped", "error": {"message": "true words", "details": [{"message": "x"}]}}, "true words"),
+        ({"error": {"error": {"message": "deep"}}}, "deep"),
+        ({"detail": [{"loc": ["body"], "msg": "field required", "type": "missing"}]}, "field required"),
         ({"weird": 1}, '{"weird": 1}'),
     ],
 )  # fmt: skip
@@ -165,6 +168,8 @@ def test_the_servers_own_words(body: object, message: str) -> None:
 
 def test_long_messages_are_cut() -> None:
     assert len(classify(500, error("x" * 10_000_000), {}).message) == 300
+    for unclosed in ("<script " * 1_000_000, "<" * 1_000_000, "<!--" * 1_000_000):
+        assert len(classify(502, unclosed, {}).message) <= 300
 
 
 def test_waits_in_headers() -> None:
@@ -234,6 +239,7 @@ def test_what_is_raised() -> None:
     assert failed.outcome is Outcome.PROVIDER
     assert masked(Fault("auth", "wrong key: sk-1"), "sk-1").message == "wrong key: ***"
     assert masked(Fault("auth", "wrong key"), "").message == "wrong key"
+    assert masked(Fault("auth", "wrong key: sk-12…"), "sk-123456").message == "wrong key: ***…"
 
 
 JSON = st.recursive(

@@ -1,0 +1,51 @@
+"""One writer for a session: an operating system lock on its log, held as long as the process lives, and a note beside the log
+(`ID.lock`) that says who holds it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+from planrun.errors import SessionBusy
+
+_TRIES, _PAUSE = 10, 0.01  # somebody who only looks whether the session is running holds the lock for a moment too
+
+
+def owner_of(path: Path) -> Path:
+    return path.with_suffix(".lock")
+
+
+def acquire(file: BinaryIO, path: Path) -> None:
+    """Lock the log at `path`, open as `file`. Raises SessionBusy where another process has it; then nothing was written."""
+    for left in reversed(range(_TRIES)):
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError as error:
+            if not left:
+                raise SessionBusy(f"session {path.stem} is being run by {_who(path)}; wait for it or stop it first") from error
+            time.sleep(_PAUSE)
+    owner_of(path).write_text(f"pid {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
+
+
+def _who(path: Path) -> str:
+    """Who holds the lock. The note may be a moment late: it is written once the lock is held."""
+    for _ in range(_TRIES):
+        with contextlib.suppress(OSError):
+            who = owner_of(path).read_text(encoding="utf-8").strip()
+            if who:
+                return who
+        time.sleep(_PAUSE)
+    return "another process"
+
+
+def release(file: BinaryIO, path: Path) -> None:
+    """Give the log back. The note goes first: once the lock is free it may be another process's."""
+    with contextlib.suppress(OSError):
+        owner_of(path).unlink(missing_ok=True)
+    file.close()

@@ -1,0 +1,152 @@
+"""What only a process shows: signals, pipes that close, streams that are ASCII or not there at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import COMMANDS, one_object
+from tests.cli.processes import COMMAND, environ, finished, start
+
+WIDE = "version: 1\nname: 'п中😀'\nsteps: [{id: a, run: 'printf \"é中😀\"', output: {t: string}}]\noutput: {t: '${{ steps.a.output.t }}'}\n"
+SLOW = "version: 1\nsteps:\n  - {id: a, run: 'echo begun >&2; touch begun; sleep 60'}\n"
+ASCII = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def test_python_m_planrun(tmp_path: Path) -> None:
+    assert finished(tmp_path, "--version").stdout.startswith(b"planrun ")
+
+
+@pytest.mark.parametrize("env", [ASCII, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "ascii:strict"}])
+@pytest.mark.parametrize("format", ["text", "json", "jsonl"])
+def test_a_stream_that_is_not_unicode_changes_nothing_but_the_spelling(
+    tmp_path: Path, env: dict[str, str], format: str
+) -> None:
+    (tmp_path / "plan.yaml").write_text(WIDE, encoding="utf-8")
+    done = finished(tmp_path, "run", "plan.yaml", "--format", format, "--session", "s", env=env)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.isascii()
+    if format == "json":
+        assert one_object(done.stdout.decode("ascii"))["output"] == {"t": "é中😀"}
+    elif format == "jsonl":
+        assert done.stdout == (tmp_path / ".thclaws" / "sessions" / "s.jsonl").read_bytes()
+    else:
+        assert done.stdout == rb"t: \xe9\u4e2d\U0001f600" + b"\n"
+    assert finished(tmp_path, "output", "s", "a.t", env=env).stdout == "é中😀".encode()
+    assert finished(tmp_path, "logs", "s", env=env).returncode == 0
+    assert finished(tmp_path, "show", "s", env=env).stdout.isascii()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_resumable(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "plan.yaml").write_text(SLOW, encoding="utf-8")
+    with start(tmp_path, "run", "plan.yaml", "--format", "json", "--session", "s", stdout=subprocess.PIPE,
+               stderr=subprocess.PIPE) as run:  # fmt: skip
+        assert run.stderr is not None
+        while b"running echo begun" not in run.stderr.readline():
+            pass
+        run.send_signal(number)
+        out, err = run.communicate(timeout=30)
+    found = one_object(out.decode())
+    assert run.returncode == found["exit_code"] == 128 + number
+    assert found["outcome"] == "interrupted"
+    assert b"resume with: planrun resume s" in err and b"Traceback" not in err
+
+
+def test_interrupted_outside_of_a_run_is_130(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(SLOW, encoding="utf-8")
+    with start(tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as run:
+        assert run.stderr is not None
+        while b"running echo begun" not in run.stderr.readline():
+            pass
+        with start(tmp_path, "logs", "-f", "s", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follow:
+            assert follow.stdout is not None
+            while b"tool_start" not in follow.stdout.readline():
+                pass
+            follow.send_signal(signal.SIGINT)
+            _, err = follow.communicate(timeout=30)
+        assert follow.returncode == 130 and b"Traceback" not in err
+        run.terminate()
+        run.communicate(timeout=30)
+
+
+def test_following_sees_the_end_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(SLOW, encoding="utf-8")
+    with start(tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as run:
+        assert run.stderr is not None
+        while b"running echo begun" not in run.stderr.readline():
+            pass
+        with start(tmp_path, "logs", "-f", "--format", "jsonl", "s", stdout=subprocess.PIPE) as follow:
+            assert follow.stdout is not None
+            first = follow.stdout.readline()
+            run.terminate()
+            rest, _ = follow.communicate(timeout=30)
+        run.communicate(timeout=30)
+    assert follow.returncode == 0
+    assert first + rest == (tmp_path / ".thclaws" / "sessions" / "s.jsonl").read_bytes()
+    assert json.loads(rest.splitlines()[-1])["type"] == "end"
+
+
+@pytest.mark.parametrize("format", ["text", "json", "jsonl"])
+def test_a_reader_that_goes_away_ends_no_run(tmp_path: Path, format: str) -> None:
+    (tmp_path / "plan.yaml").write_text(COMMANDS, encoding="utf-8")
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        with start(tmp_path, "run", "plan.yaml", "--format", format, "--session", "s", stdout=writing, stderr=writing) as run:
+            assert run.wait(60) == 0
+    finally:
+        os.close(writing)
+    assert one_object(finished(tmp_path, "show", "s", "--format", "json").stdout.decode())["outcome"] == "finished"
+
+
+def test_a_reader_that_goes_away_is_no_error_of_a_listing(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(COMMANDS, encoding="utf-8")
+    assert finished(tmp_path, "run", "plan.yaml", "--session", "s").returncode == 0
+    for args in (["logs", "s"], ["show", "s"], ["list"], ["output", "s"], ["config"], ["schema"], ["--help"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        with start(tmp_path, *args, stdout=writing, stderr=subprocess.PIPE) as looking:
+            os.close(writing)
+            _, err = looking.communicate(timeout=60)
+        assert err == b"", args
+
+
+def test_streams_that_are_closed_do_not_reach_the_log(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(COMMANDS, encoding="utf-8")
+    line = " ".join([*COMMAND, "run plan.yaml --session s 0<&- >&- 2>&-"])
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=environ(tmp_path), timeout=60, check=False)
+    assert done.returncode == 0
+    log = (tmp_path / ".thclaws" / "sessions" / "s.jsonl").read_bytes().splitlines()
+    assert all(json.loads(line)["seq"] == n for n, line in enumerate(log, 1))
+
+
+def test_an_internal_error_is_one_line(tmp_path: Path) -> None:
+    program = (
+        "import sys, types\n"
+        "broken = types.ModuleType('planrun.api')\n"
+        "sys.modules['planrun.api'] = broken\n"
+        "from planrun.cli.main import main\n"
+        "main(['run', 'p.yaml'])\n"
+    )
+    for debug in ("", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env=environ(tmp_path, PLANRUN_DEBUG=debug),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith("planrun: internal error: ")
+        assert ("Traceback" in done.stderr) == bool(debug)
+
+
