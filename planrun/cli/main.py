@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
 from planrun import __version__
 from planrun.cli.table import COMMANDS
-from planrun.errors import PlanInvalid, PlanrunError
 
 _PLAN_SUFFIXES = (".yaml", ".yml")
 
@@ -40,7 +38,7 @@ class Commands(click.Group):
         name = args[0]
         if name in COMMANDS or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
-        if name.endswith(_PLAN_SUFFIXES) or Path(name).is_file():
+        if name.endswith(_PLAN_SUFFIXES) or os.path.isfile(name):
             return "run", self.get_command(ctx, "run"), args
         raise click.UsageError(f"there is no command {name!r}, and no file of that name.{_suggestion(name)}", ctx)
 
@@ -48,17 +46,13 @@ class Commands(click.Group):
         """Run the command; whatever goes wrong leaves here as a message on stderr and an exit code."""
         try:
             return super().invoke(ctx)
-        except PlanrunError as error:
-            # Faults of a file begin with their place, so that an editor or a terminal can jump to it.
-            _say(str(error), prefix="" if isinstance(error, PlanInvalid) else "planrun: ")
-            ctx.exit(error.exit_code)
         except KeyboardInterrupt:
-            _say("interrupted")
+            _say("planrun: interrupted")
             ctx.exit(130)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
-            _crashed(ctx, error)
+            ctx.exit(_explained(ctx, error))
 
 
 def _suggestion(name: str) -> str:
@@ -68,25 +62,30 @@ def _suggestion(name: str) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
-def _say(text: str, prefix: str = "planrun: ") -> None:
+def _say(text: str) -> None:
     from planrun.views.screen import Screen
     from planrun.views.words import block
 
-    Screen(sys.stderr).line(f"{prefix}{block(text)}")
+    Screen(sys.stderr).line(block(text))
 
 
-def _crashed(ctx: click.Context, error: Exception) -> NoReturn:
-    """A bug of ours: one line for everybody, the traceback for who asks for it."""
-    log, verbose = ctx.meta.get("planrun.log"), os.environ.get("PLANRUN_DEBUG") or ctx.meta.get("planrun.verbose")
+def _explained(ctx: click.Context, error: Exception) -> int:
+    """The exit code of an error, once it has been told."""
+
+    if isinstance(error, PlanrunError):
+        # Faults of a file begin with their place, so that an editor or a terminal can jump to it.
+        _say(str(error) if isinstance(error, PlanInvalid) else f"planrun: {error}")
+        return error.exit_code
+    log = ctx.meta.get("planrun.log")
     where = f"; the log is at {log}" if log else ""
-    _say(f"internal error: {type(error).__name__}: {error}{where}")
-    if verbose:
+    _say(f"planrun: internal error: {type(error).__name__}: {error}{where}")
+    if os.environ.get("PLANRUN_DEBUG") or ctx.meta.get("planrun.verbose"):
         import traceback
 
         _say("".join(traceback.format_exception(error)))
     else:
-        _say("PLANRUN_DEBUG=1 shows where; please report it")
-    ctx.exit(1)
+        _say("PLANRUN_DEBUG=1 shows where it happened; please report it")
+    return 1
 
 
 @click.group(

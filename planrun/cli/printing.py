@@ -10,13 +10,19 @@ from planrun.views.screen import Screen, drop
 
 def say(text: str) -> None:
     """A line or several for a person, on stdout."""
-    Screen(sys.stdout).line(text)
+    _print(Screen(sys.stdout), text)
 
 
 def say_json(value: object) -> None:
     """One JSON document. It stays JSON on a stream that is not Unicode."""
     screen = Screen(sys.stdout)
-    screen.line(json.dumps(value, ensure_ascii=not screen.unicode, indent=2))
+    _print(screen, json.dumps(value, ensure_ascii=not screen.unicode, indent=2))
+
+
+def _print(screen: Screen, text: str) -> None:
+    screen.line(text)
+    if screen.lost:
+        complain(f"planrun: cannot write to stdout: {screen.lost}")
 
 
 def raw(data: bytes) -> bool:

@@ -1,30 +1,24 @@
-"""Values of `${{ }}` and of `if`: one pass, typed, strict. The language is in `grammar`, the shell's part in `shellscan`."""
+"""Values of `${{ }}` and of `if`: one pass, typed, strict. See `holes` for what may be written,
+`engine` for what it comes to, `shellscan` for the shell's part."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
-from planrun.core.grammar import parse_condition, parse_template
-from planrun.core.kinds import compare, expect, kind_of
-from planrun.core.messages import compact_json, well_formed
-from planrun.core.plan import Json
+from planrun.core.engine import MissingValue, compiled, compute, expect, kind_of, text_of
+from planrun.core.holes import ExpressionError, Hole, parse_condition, parse_template
+from planrun.core.plan import Json, Plan
 from planrun.core.shellquotes import Form
 from planrun.core.shellscan import scan
-from planrun.core.syntax import Comparison, Constant, ExpressionError, Filtered, Hole, Junction, Negation, Path, Tree
 
-__all__ = ["ExpressionError", "MissingValue", "Scope", "condition_references", "evaluate", "for_shell", "references", "render"]
-__all__ += ["shell_fault", "test"]
+__all__ = ["ExpressionError", "MissingValue", "PlanTexts", "Scope", "condition_references", "evaluate", "for_shell"]
+__all__ += ["plan_texts", "references", "render", "shell_fault", "test"]
 
 _VARIABLE_LIMIT = 131_000  # Linux refuses an environment string of 128 KiB (MAX_ARG_STRLEN)
 _VARIABLES_LIMIT = 1_500_000  # all of them, below the 2 MiB that execve takes with the usual stack
-
-
-class MissingValue(ExpressionError):
-    """A reference that has no value; `default` answers it, everything else lets it through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +29,53 @@ class Scope:
     outputs: Mapping[str, Mapping[str, Json]]
     env: Mapping[str, str]
 
+    def value(self, path: str) -> Json:
+        """What a reference stands for; MissingValue where there is nothing."""
+        match path.split("."):
+            case ["params", name, *rest]:
+                if name not in self.params:
+                    raise MissingValue(f"{path}: the parameter {name} has no value")
+                return _inside(self.params[name], rest, path)
+            case ["env", name]:
+                if name not in self.env:
+                    raise MissingValue(f"{path}: the environment has no {name}")
+                return self.env[name]
+            case ["steps", step, _, field, *rest]:
+                if field not in (found := self.outputs.get(step, {})):
+                    raise MissingValue(f"{path}: step {step} left no output {field}")
+                return _inside(found[field], rest, path)
+        raise ExpressionError(f"{path}: no reference")
+
+
+class PlanTexts(NamedTuple):
+    """The texts that concern the whole plan, with their values put in."""
+
+    goal: str
+    system: str
+    pin: tuple[str, ...]
+
+
+def plan_texts(plan: Plan, params: Mapping[str, Json], env: Mapping[str, str]) -> PlanTexts:
+    """The plan's `goal`, `system` and `pin`. They are read before any step has run, so they see no outputs."""
+    scope = Scope(params, {}, env)
+    return PlanTexts(render(plan.goal, scope), render(plan.system, scope), tuple(render(text, scope) for text in plan.pin))
+
 
 def references(template: str) -> tuple[str, ...]:
     """The dotted paths that a template reads, each once, in the order of the text."""
     found: dict[str, None] = {}
     for piece in parse_template(template):
         if isinstance(piece, Hole):
-            found.update(dict.fromkeys(paths(piece.tree)))
+            compiled(piece)
+            found.update(dict.fromkeys(piece.paths))
     return tuple(found)
 
 
 def condition_references(condition: str) -> tuple[str, ...]:
     """The dotted paths that a condition reads, each once, in the order of the text."""
-    return tuple(dict.fromkeys(paths(parse_condition(condition))))
-
-
-def paths(tree: Tree) -> list[str]:
-    match tree:
-        case Constant():
-            return []
-        case Path(text):
-            return [text]
-        case Filtered(base):
-            return paths(base)
-        case Comparison(left, _, right):
-            return paths(left) + paths(right)
-        case Negation(inner):
-            return paths(inner)
-        case Junction(_, parts):
-            return [path for part in parts for path in paths(part)]
-    assert_never(tree)
+    hole = parse_condition(condition)
+    compiled(hole)
+    return tuple(dict.fromkeys(hole.paths))
 
 
 def render(template: str, scope: Scope) -> str:
@@ -76,13 +87,13 @@ def evaluate(template: str, scope: Scope) -> Json:
     """The typed value where the whole template is one `${{ }}`, else the rendered text."""
     pieces = parse_template(template)
     if len(pieces) == 1 and isinstance(pieces[0], Hole):
-        return _value(pieces[0].tree, scope)
+        return compute(pieces[0], scope.value)
     return render(template, scope)
 
 
 def test(condition: str, scope: Scope) -> bool:
     """Whether the condition holds. It must come to true or false: no other value counts as one of them."""
-    value = _value(parse_condition(condition), scope)
+    value = compute(parse_condition(condition), scope.value)
     expect(kind_of(value), "true or false", condition.strip())
     return value is True
 
@@ -150,65 +161,13 @@ def _variable(hole: Hole, scope: Scope) -> str:
 
 
 def _hole_text(hole: Hole, scope: Scope) -> str:
-    value = _value(hole.tree, scope)
+    value = compute(hole, scope.value)
     if value is None:
         raise ExpressionError(f"{hole.source}: the value is null (add | default(...))")
-    return _text(value)
+    return text_of(value)
 
 
-def _text(value: Json) -> str:
-    return well_formed(value if isinstance(value, str) else compact_json(value))
-
-
-def _value(tree: Tree, scope: Scope) -> Json:
-    match tree:
-        case Constant(value):
-            return value
-        case Path():
-            return _look_up(tree, scope)
-        case Filtered(base, "default", (fallback,)):
-            try:
-                value = _value(base, scope)
-            except MissingValue:
-                return fallback
-            return fallback if value is None else value
-        case Filtered(base, name, arguments):
-            return _filter(name, _value(base, scope), arguments)
-        case Comparison(left, operator, right):
-            return compare(operator, _value(left, scope), _value(right, scope))
-        case Negation(inner):
-            return not _truth(inner, scope)
-        case Junction("and", parts):
-            return all(_truth(part, scope) for part in parts)
-        case Junction(_, parts):
-            return any(_truth(part, scope) for part in parts)
-    assert_never(tree)
-
-
-def _truth(tree: Tree, scope: Scope) -> bool:
-    value = _value(tree, scope)
-    expect(kind_of(value), "true or false", tree.text if isinstance(tree, Path) else "a part of and, or, not")
-    return value is True
-
-
-def _look_up(path: Path, scope: Scope) -> Json:
-    match path.parts:
-        case ("params", name, *rest):
-            if name not in scope.params:
-                raise MissingValue(f"{path.text}: the parameter {name} has no value")
-            return _inside(scope.params[name], rest, path)
-        case ("env", name):
-            if name not in scope.env:
-                raise MissingValue(f"{path.text}: the environment has no {name}")
-            return scope.env[name]
-        case ("steps", step, _, field, *rest):
-            if field not in (found := scope.outputs.get(step, {})):
-                raise MissingValue(f"{path.text}: step {step} left no output {field}")
-            return _inside(found[field], rest, path)
-    raise ExpressionError(f"{path.text}: no reference")
-
-
-def _inside(value: Json, rest: list[str], path: Path) -> Json:
+def _inside(value: Json, rest: list[str], path: str) -> Json:
     """`value` followed along keys of objects and positions in lists; both are data, never attributes."""
     for key in rest:
         if isinstance(value, dict) and key in value:
@@ -216,22 +175,5 @@ def _inside(value: Json, rest: list[str], path: Path) -> Json:
         elif isinstance(value, list) and re.fullmatch(r"[0-9]{1,9}", key) and int(key) < len(value):
             value = value[int(key)]
         else:
-            raise MissingValue(f"{path.text}: the value has no {key}")
+            raise MissingValue(f"{path}: the value has no {key}")
     return value
-
-
-def _filter(name: str, value: Json, arguments: tuple[Json, ...]) -> Json:
-    first = arguments[0] if arguments else None
-    if name == "tojson":
-        return json.dumps(value, ensure_ascii=False, indent=first) if isinstance(first, int) else compact_json(value)
-    if name == "indent":
-        expect(kind_of(value), "text", "indent")
-        pad = " " * (first if isinstance(first, int) else 4)
-        return re.sub(r"\n(?=[^\n])", "\n" + pad, str(value))
-    if name == "join":
-        if not isinstance(value, list):
-            raise ExpressionError(f"join needs a list, found {kind_of(value)}")
-        return (first if isinstance(first, str) else "").join(_text(item) for item in value)
-    if not isinstance(value, str | list | dict):
-        raise ExpressionError(f"length needs text, a list or an object, found {kind_of(value)}")
-    return len(value)

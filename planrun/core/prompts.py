@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 from planrun.core import outputs
-from planrun.core.plan import Field, Json, Plan, Step
+from planrun.core.expressions import render
+from planrun.core.plan import Field, Json, Step
+from planrun.core.scope import scope_of
 from planrun.core.state import State, StepState
 
 SYSTEM = (
@@ -20,8 +22,10 @@ _VALUE = 300
 _RUN_TEXT = 1_000
 
 
-def system(plan: Plan) -> str:
-    return f"{SYSTEM}\n\n{plan.system.strip()}" if plan.system.strip() else SYSTEM
+def system(state: State) -> str:
+    """The system message: the runner's rules and then the plan's own text, with its parameters."""
+    own = render(state.need_plan().system, scope_of(state)).strip()
+    return f"{SYSTEM}\n\n{own}" if own else SYSTEM
 
 
 def brief(state: State, step: Step, text: str) -> str:
@@ -29,7 +33,7 @@ def brief(state: State, step: Step, text: str) -> str:
     plan = state.need_plan()
     parts = []
     if not any(s.step is not None for s in state.view):
-        parts.append(f"Goal: {plan.goal.strip()}")
+        parts.append(f"Goal: {render(plan.goal, scope_of(state)).strip()}")
     if len(plan.steps) > 1:
         parts.append(_where(state, step))
     earlier = _earlier(state, step)

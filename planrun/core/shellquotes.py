@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Literal
 
+from planrun.core.holes import ExpressionError
 from planrun.core.shellcommand import Command
-from planrun.core.syntax import ExpressionError
 
 Form = Literal["bare", "double", "single", "comment"]
 

@@ -274,6 +274,7 @@ def fingerprint(tool: str, arguments: str, result: str) -> str:
 def _responded(state: State, event: Responded) -> State:
     sent = state.request or Unsettled(0, 0, None, event.purpose)
     usage = event.usage or {}
+    unknown = sent.tokens if event.error is None else 0  # what the endpoint did not answer it does not charge
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     factor = state.factor
     if prompt and event.purpose == "step":
@@ -285,10 +286,10 @@ def _responded(state: State, event: Responded) -> State:
             cost = (cost or 0.0) + event.cost_usd
         return Spend(
             requests=spend.requests + 1 + event.retries,
-            prompt_tokens=spend.prompt_tokens + (prompt if prompt is not None else sent.tokens),
+            prompt_tokens=spend.prompt_tokens + (prompt if prompt is not None else unknown),
             cached_tokens=spend.cached_tokens + (usage.get("cached_tokens") or 0),
             completion_tokens=spend.completion_tokens + (completion or 0),
-            estimated=spend.estimated or prompt is None,
+            estimated=spend.estimated or (prompt is None and event.error is None),
             cost_usd=cost,
         )
 

@@ -119,7 +119,7 @@ def recheck(state: State) -> Action | None:
 
 def _prompt_step(state: State, step: Step, now: StepState) -> Action:
     if not state.view:
-        return Say(step.id, "system", prompts.system(state.need_plan()))
+        return Say(step.id, "system", prompts.system(state))
     if not now.briefed:
         try:
             return Brief(step.id, prompts.brief(state, step, render(step.prompt or "", scope_of(state))))

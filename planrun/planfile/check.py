@@ -24,7 +24,7 @@ def check(plan: Plan, table: PlanTable, report: Report) -> None:
     if table.name is not None:
         checker.name(table.name)
     checker.variables()
-    checker.texts(table.goal or "")
+    checker.texts("goal" if table.goal else "description" if table.description else "name")
     tables = [*table.steps, *table.finally_]
     for position, step in enumerate(plan.steps):
         path = checker.known.place(position)
@@ -59,8 +59,8 @@ class _Checker:
                     self.report.at((key, position), f"env: {word} is one of the secrets, and secrets are never templated")
 
     def texts(self, goal: str) -> None:
-        """The texts of the whole plan: no step has left anything when they are used."""
-        self.known.template(goal, ("goal",), 0)
+        """The texts of the whole plan: no step has left anything when they are used. `goal` is the key that gives the goal."""
+        self.known.template(self.plan.goal, (goal,), 0)
         self.known.template(self.plan.system, ("system",), 0)
         for position, text in enumerate(self.plan.pin):
             self.known.template(text, ("pin", position), 0)

@@ -1,13 +1,13 @@
-"""References of a plan's templates: whether each can have a value by the time its text is used, and of what kind it is."""
+"""References of a plan's templates: whether each can have a value by the time its text is used, and of what type it is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from planrun.core.expressions import ExpressionError, condition_references, references, shell_fault
-from planrun.core.kinds import KINDS, check_condition, check_template
-from planrun.core.plan import Field, Plan, Step
+from planrun.core.plan import Field, FieldType, Plan, Step
 from planrun.planfile.report import Path, Report, nearest
+from planrun.planfile.trial import try_condition, try_template
 
 Problem = tuple[str, str]  # what is wrong, and a hint
 
@@ -22,14 +22,15 @@ class References:
     params: dict[str, Field] = field(init=False)
     first: dict[str, int] = field(init=False)  # step id -> position of the first step that has it
     fields: dict[str, dict[str, Field]] = field(init=False)
-    kinds: dict[str, str] = field(init=False)  # reference -> kind of its value, as far as the steps have been checked
+    types: dict[str, FieldType] = field(init=False)  # reference -> type of its value, as far as the steps have been checked
     finals: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.params = {param.name: param for param in self.plan.params}
         self.first = {step.id: position for position, step in reversed(list(enumerate(self.plan.steps)))}
         self.fields = {step.id: {f.name: f for f in step.output} for step in self.plan.steps}
-        self.kinds = {f"params.{name}": KINDS[param.type] for name, param in self.params.items()}
+        self.types = {f"params.{name}": param.type for name, param in self.params.items()}
+        self.types.update({f"env.{name}": "string" for name in self.plan.env})
         self.finals = sum(not step.final for step in self.plan.steps)
 
     def place(self, position: int) -> Path:
@@ -37,8 +38,8 @@ class References:
         return ("finally", position - self.finals) if position >= self.finals else ("steps", position)
 
     def learn(self, step: Step) -> None:
-        """From now on the kinds of this step's outputs count."""
-        self.kinds.update({f"steps.{step.id}.output.{f.name}": KINDS[f.type] for f in step.output})
+        """From now on the types of this step's outputs count."""
+        self.types.update({f"steps.{step.id}.output.{f.name}": f.type for f in step.output})
 
     def template(self, text: str, path: Path, position: int, own: Step | None = None) -> bool:
         """Checks one template; whether it is sound."""
@@ -47,7 +48,7 @@ class References:
         try:
             if not self._all_known(references(text), path, position, own):
                 return False
-            check_template(text, self.kinds)
+            try_template(text, self.types)
         except ExpressionError as error:
             self.report.at(path, str(error))
             return False
@@ -60,7 +61,7 @@ class References:
     def condition(self, text: str, path: Path, position: int) -> None:
         try:
             if self._all_known(condition_references(text), path, position, None):
-                check_condition(text, self.kinds)
+                try_condition(text, self.types)
         except ExpressionError as error:
             self.report.at(path, f"if: {error}")
 

@@ -14,7 +14,7 @@ from planrun.core.messages import Message, compact_json
 from planrun.core.plan import Step
 from planrun.core.state import State
 from planrun.core.tokens import raw_tokens
-from planrun.errors import Interrupted, PlanrunError, ProviderError
+from planrun.errors import PlanrunError, ProviderError
 from planrun.models.base import ModelRequest, Reply, Usage
 from planrun.runner.world import Price, World
 from planrun.tools.registry import schema
@@ -37,9 +37,8 @@ def ask(world: World, state: State, action: AskModel) -> Iterator[Event]:
     try:
         with world.signals.interruptible():
             reply = model.complete(request)
-    except Interrupted:
-        raise
     except PlanrunError as error:
+        world.signals.check()  # a signal that came inside a library may arrive here as an error of the connection
         attempts = error.attempts if isinstance(error, ProviderError) else 1
         yield Responded(None, None, _since(began), retries=max(0, attempts - 1), error=str(error))
         if left is not None and _since(began) >= left:

@@ -94,8 +94,8 @@ def _fits(place: Place, file: BinaryIO) -> bool:
 
 
 class Keeper:
-    """An observer that writes snapshots, rarely: their bytes are at most an eighth of those that the log grew by (one more where
-    a long run ends), and there is no fsync: one that a power loss tore, or that the log lost lines of, is passed over."""
+    """An observer that writes snapshots, rarely: their bytes are at most an eighth of those that the log grew by (one more
+    where a long run ends), and there is no fsync: one that a power loss tore, or that the log lost lines of, is passed over."""
 
     def __init__(self, log: Log) -> None:
         self._log = log

@@ -11,12 +11,12 @@ from planrun.tools.base import Tool, ToolContext, ToolResult
 
 
 class UpdatePlanStep(BaseModel):
-    """The shape that is offered to the model; what it really sends is judged in `core.plantool`."""
+    """The shape that is offered to the model; what it really sends is judged in `core.plantool`. `step_id` is accepted there
+    and left out here: the current step is the only right value, and small models invent others."""
 
     status: Literal["done", "failed"]
     output: dict[str, Any] | None = None
     note: str | None = None
-    step_id: str | None = None
 
 
 def _never(arguments: UpdatePlanStep, context: ToolContext) -> ToolResult:

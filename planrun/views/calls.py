@@ -55,7 +55,7 @@ def subject(event: CallStarted, state: State, limit: int = 120) -> str:
     about = next((arguments[k] for k in _SUBJECTS if isinstance(arguments.get(k), str)), None)
     if about is None:
         about = json.dumps(arguments, ensure_ascii=False) if arguments else ""
-    return f"{one_line(event.name, 40)} {one_line(str(about), limit)}".strip()
+    return f"{one_line(event.name, 40)} {one_line(str(about), limit)}".strip() or "a call"
 
 
 def _check(call_id: str, step: Step, limit: int) -> str:

@@ -15,7 +15,7 @@ from planrun.views.words import one_line
 def row(found: Found, read_plan: PlanReader) -> dict[str, Json]:
     """One session; `outcome` is `running` while somebody writes it, `unfinished` where it was cut off."""
     who = writer(found.path)
-    outcome = "running" if who else str(found.ended.outcome) if found.ended else "unfinished"
+    outcome = "running" if who else one_line(found.ended.outcome, 40) if found.ended else "unfinished"
     done, total, name = progress.of(found, read_plan)
     return {
         "session": found.id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import BinaryIO, TextIO
 
@@ -33,6 +34,7 @@ class Screen:
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
         self.alive = stream is not None
+        self.lost = ""  # why text was lost, where it is not that its reader went away
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
         self.unicode = self.encoding.lower().replace("-", "").startswith("utf")
 
@@ -40,18 +42,23 @@ class Screen:
         if self._stream is not None and self.alive:
             try:
                 self._stream.write(text if self.unicode else self._narrowed(text))
-            except (OSError, ValueError):
-                self.alive = False
-                drop(self._stream)
+            except (OSError, ValueError) as error:
+                self._gone(error)
         return len(text)
 
     def flush(self) -> None:
         if self._stream is not None and self.alive:
             try:
                 self._stream.flush()
-            except (OSError, ValueError):
-                self.alive = False
-                drop(self._stream)
+            except (OSError, ValueError) as error:
+                self._gone(error)
+
+    def _gone(self, error: Exception) -> None:
+        self.alive = False
+        if isinstance(error, OSError) and error.errno not in (errno.EPIPE, errno.EIO):
+            self.lost = error.strerror or str(error)
+        if self._stream is not None:
+            drop(self._stream)
 
     def line(self, text: str) -> None:
         self.write(f"{text}\n")

@@ -47,7 +47,7 @@ def _standing(state: State, writer: str | None) -> str:
         return f"running ({writer})"
     if state.ended is None:
         return "unfinished (it was cut off)"
-    return f"{state.ended.outcome} (exit code {state.ended.exit_code})"
+    return f"{one_line(state.ended.outcome, 40)} (exit code {state.ended.exit_code})"
 
 
 def _steps(state: State) -> str:
@@ -68,7 +68,7 @@ def _cell(text: str, width: int, *, right: bool) -> str:
 def _row(step: Step, now: StepState) -> tuple[str, ...]:
     started = now.attempt > 0
     return (
-        step.id,
+        one_line(step.id, 60),
         now.status,
         str(now.attempt) if started else "",
         str(now.total_turns) if now.total_turns else "",

@@ -54,7 +54,7 @@ def tell(record: Record, state: State) -> Iterator[Line]:  # noqa: C901, PLR0912
             yield _limit(event)
         case Hooked() as event:
             bad = event.status != "ok"
-            text = f"hook {event.event} {event.status} after {duration(event.seconds)}"
+            text = f"hook {one_line(event.event, 40)} {one_line(event.status, 40)} after {duration(event.seconds)}"
             text += f": {one_line(event.text or event.command)}"
             yield Line(text, "bad" if bad else "dim", NORMAL if bad else VERBOSE, stays=bad)
         case Noted() as event:
@@ -88,7 +88,8 @@ def ending(ended: Ended, state: State, resume: str) -> Iterator[Line]:
     """The last lines of a run; `resume` is the command that goes on from here."""
     good = ended.outcome == "finished"
     took = f" in {duration(state.elapsed)}" if good else ""
-    head = f"{ended.outcome}{took}" if good else f"{ended.outcome} (exit code {ended.exit_code})"
+    word = one_line(ended.outcome, 40)
+    head = f"{word}{took}" if good else f"{word} (exit code {ended.exit_code})"
     reason = " ".join(filter(None, (one_line(line, 600) for line in ended.reason.splitlines()[:12])))
     yield Line(f"{head}: {reason}", "good" if good else "bad", QUIET, stays=True)
     if not good:
@@ -135,7 +136,7 @@ def _responded(event: Responded, state: State) -> Iterator[Line]:
         return
     usage = event.usage or {}
     counts = ", ".join(f"{amount(v)} {k.replace('_', ' ')}" for k, v in usage.items() if v) or "no usage reported"
-    yield Line(f"answer after {duration(event.seconds)}, {counts}", "dim", VERBOSE)
+    yield Line(f"answer after {duration(event.seconds)}, {one_line(counts)}", "dim", VERBOSE)
     if event.refusal:
         yield Line(f"the model declined: {one_line(event.refusal, 400)}", "bad", stays=True)
     elif event.empty:
@@ -182,4 +183,4 @@ def _limit(event: LimitNeared) -> Line:
         return Line(f"the endpoint says that its window is {amount(event.maximum)} tokens", "note", stays=True)
     share = f"{event.used / event.maximum:.0%}" if event.maximum else "all"
     landing = "; the model is told to land" if event.landing else ""
-    return Line(f"{share} of the limit {event.limit} is used{landing}", "note", stays=True)
+    return Line(f"{share} of the limit {one_line(event.limit, 60)} is used{landing}", "note", stays=True)

@@ -55,5 +55,3 @@ def test_a_plan_that_is_not_there_is_a_plan_error(planrun: Call) -> None:
 def test_a_command_wins_over_a_file_of_its_name(planrun: Call, project: Path) -> None:
     (project / "list").write_text("version: 1\n", encoding="utf-8")
     assert planrun("list").exit_code == 0
-
-

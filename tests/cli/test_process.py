@@ -61,7 +61,9 @@ def test_a_signal_ends_the_run_resumable(tmp_path: Path, number: signal.Signals)
 
 def test_interrupted_outside_of_a_run_is_130(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(SLOW, encoding="utf-8")
-    with start(tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as run:
+    with start(
+        tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as run:
         assert run.stderr is not None
         while b"running echo begun" not in run.stderr.readline():
             pass
@@ -78,7 +80,9 @@ def test_interrupted_outside_of_a_run_is_130(tmp_path: Path) -> None:
 
 def test_following_sees_the_end_of_a_run(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(SLOW, encoding="utf-8")
-    with start(tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as run:
+    with start(
+        tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as run:
         assert run.stderr is not None
         while b"running echo begun" not in run.stderr.readline():
             pass
@@ -99,7 +103,9 @@ def test_a_reader_that_goes_away_ends_no_run(tmp_path: Path, format: str) -> Non
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        with start(tmp_path, "run", "plan.yaml", "--format", format, "--session", "s", stdout=writing, stderr=writing) as run:
+        with start(
+            tmp_path, "run", "plan.yaml", "--format", format, "--session", "s", stdout=writing, stderr=writing
+        ) as run:
             assert run.wait(60) == 0
     finally:
         os.close(writing)
@@ -148,5 +154,3 @@ def test_an_internal_error_is_one_line(tmp_path: Path) -> None:
         assert done.returncode == 1
         assert done.stderr.startswith("planrun: internal error: ")
         assert ("Traceback" in done.stderr) == bool(debug)
-
-

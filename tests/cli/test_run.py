@@ -68,7 +68,9 @@ def test_a_failed_step_is_exit_1_and_says_how_to_go_on(planrun: Call, plan: Path
 
 
 def test_the_way_to_resume_names_another_session_folder(planrun: Call, plan: Path, tmp_path: Path) -> None:
-    shown = planrun("run", "plan.yaml", "--until", "first", "--session", "s1", "--session-dir", str(tmp_path / "my logs"))
+    shown = planrun(
+        "run", "plan.yaml", "--until", "first", "--session", "s1", "--session-dir", str(tmp_path / "my logs")
+    )
     assert f"resume with: planrun resume s1 --session-dir '{tmp_path / 'my logs'}'" in shown.stderr
 
 
@@ -147,7 +149,9 @@ def test_summary_and_junit_are_written(planrun: Call, plan: Path, project: Path)
     assert (suite.tag, suite.get("name"), suite.get("tests")) == ("testsuite", "commands", "2")
 
 
-def test_a_result_file_that_cannot_be_written_is_refused_before_anything_runs(planrun: Call, plan: Path, project: Path) -> None:
+def test_a_result_file_that_cannot_be_written_is_refused_before_anything_runs(
+    planrun: Call, plan: Path, project: Path
+) -> None:
     (project / "folder").mkdir()
     shown = planrun("run", "plan.yaml", "--junit", "plan.yaml/j.xml")
     assert shown.exit_code == 2 and "--junit" in shown.stderr
@@ -162,7 +166,12 @@ def test_a_ci_job_gets_a_table(planrun: Call, plan: Path, project: Path) -> None
 
 
 def test_options_read_the_environment_the_commands_own_first(planrun: Call, plan: Path) -> None:
-    env = {"PLANRUN_FORMAT": "json", "PLANRUN_RUN_FORMAT": "jsonl", "PLANRUN_RUN_SESSION": "mine", "PLANRUN_UNTIL": "first"}
+    env = {
+        "PLANRUN_FORMAT": "json",
+        "PLANRUN_RUN_FORMAT": "jsonl",
+        "PLANRUN_RUN_SESSION": "mine",
+        "PLANRUN_UNTIL": "first",
+    }
     shown = planrun("run", "plan.yaml", env=env)
     assert json.loads(shown.stdout.splitlines()[0])["session"] == "mine"
     assert one_object(planrun("run", "plan.yaml", env={"PLANRUN_FORMAT": "json"}).stdout)["outcome"] == "finished"
