@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,12 +19,13 @@ from planrun.core.expressions import (
     condition_references,
     evaluate,
     for_shell,
+    plan_texts,
     references,
     render,
 )
 from planrun.core.expressions import test as holds
 from planrun.core.plan import Json, RunCheck
-from planrun.planfile import load
+from planrun.planfile import load, parse
 
 CASES = Path(__file__).parent / "cases"
 
@@ -36,6 +39,7 @@ SCOPE = Scope(
         "list": ["a", 1, None, "é"],
         "count": "5",
         "o": {"k": [7]},
+        "huge": 10**60,
     },
     outputs={"my-step": {"v": "007", "empty": ""}, "not": {"in": "odd"}},
     env={"HOME": "/home/u"},
@@ -69,6 +73,10 @@ SCOPE = Scope(
         ("{{ x }} {% y %} {# z #} ${X} $HOME %s {0.__class__} }}", "{{ x }} {% y %} {# z #} ${X} $HOME %s {0.__class__} }}"),
         ('${{ "${{ params.x }}" }}', "${{ params.x }}"),
         ("", ""),
+        ("${{ params.huge }}", 10**60),
+        ("${{ [params.n, params.x, null] }}", [3, "text", None]),
+        ("${{ params.missing | default(params.x) | length }}", 4),
+        ('${{ "</script>&" | tojson }}', '"</script>&"'),
     ],
 )
 def test_value(template: str, value: Json) -> None:
@@ -94,6 +102,9 @@ def test_value(template: str, value: Json) -> None:
         ("not not params.yes", True),
         ("params.list | length >= 4", True),
         ("false and params.missing or true", True),
+        ("params.none != null and params.none > 3", False),
+        ("params.missing | default('') == ''", True),
+        ("steps.not.output.in == 'odd'", True),
     ],
 )
 def test_condition(condition: str, answer: bool) -> None:
@@ -115,20 +126,37 @@ def test_condition(condition: str, answer: bool) -> None:
         ("${{ params }}", "write params.NAME"),
         ("${{ steps.a.status }}", "write steps.ID.output.FIELD"),
         ("${{ params.x", "is the closing }} missing?"),
-        ("${{ }}", "expected a literal"),
+        ("${{ }}", "an empty expression"),
         ("${{ 'a }}", "the quote is not closed"),
         ("${{ params.n && true }}", "write and"),
         ("${{ params.n = 1 }}", "write =="),
         ("${{ ! params.yes }}", "write not"),
-        ("${{ params.n == True }}", "write true"),
         ("${{ 1 < 2 < 3 }}", "between two comparisons"),
         ("${{ params.none }}!", "is null"),
-        ("${{ params.x | join }}", "join needs a list"),
-        ("${{ params.n | length }}", "length needs"),
-        ("${{ " + "(" * 500 + "1" + ")" * 500 + " }}", "too deeply nested"),
-        ("${{ params.x" + " | length" * 500 + " }}", "too many filters"),
+        ("${{ params.x | join }}", "join: expected a list, found text"),
+        ("${{ params.n | length }}", "length: expected text, a list or an object"),
+        ("${{ " + "(" * 100 + "1" + ")" * 100 + " }}", "recursion limit"),
+        ("${{ params.x" + " | length" * 500 + " }}", "more than 250 parts"),
+        ("${{ " + "not " * 100_000 + "params.yes }}", "more than 250 parts"),
         ("${{ 1e999 }}", "too large"),
         ("${{ params.x + 1 }}", "'+' cannot stand here"),
+        ("${{ 'a' ~ 'b' }}", "'~' cannot stand here"),
+        ("${{ 'a' * 9 }}", "'*' cannot stand here"),
+        ("${{ 'a' 'b' }}", "expected an operator or the end"),
+        ("${{ params.n -1 }}", "expected an operator or the end"),
+        ("${{ params.list[0] }}", "found '['"),
+        ("${{ params.x if params.yes else 1 }}", "unknown name 'if'"),
+        ("${{ params.x is defined }}", "unknown name 'is'"),
+        ("${{ params.n || true }}", "write or"),
+        ("${{ params.n == }}", "unexpected end of the expression"),
+        ("${{ params.n | default }}", "the filter default() missing"),
+        ("${{ params.x | indent(1000000000) }}", "from 0 to 40"),
+        ("${{ params.huge == 1 }}", "the number params.huge is too large to be computed with"),
+        ("${{ and }}", "expected a value, found 'and'"),
+        ("${{ params.n == or }}", "expected a value, found 'or'"),
+        ("${{ not in params.list }}", "expected a value, found 'in'"),
+        ("${{ (params.missing) | default(1) }}", "params.missing: the parameter missing has no value"),
+        ("${{ params.missing or true }}", "params.missing: the parameter missing has no value"),
     ],
 )
 def test_refused(template: str, part: str) -> None:
@@ -144,10 +172,14 @@ def test_refused(template: str, part: str) -> None:
         ("params.count == 5", "they are never equal"),
         ("params.x", "expected true or false, found text"),
         ("params.n and params.yes", "expected true or false, found a number"),
-        ("", "expected a literal"),
-        ("params.yes params.yes", "expected the end of the condition"),
+        ("", "an empty expression"),
+        ("params.yes params.yes", "expected an operator or the end"),
         ("${{ params.yes }} and ${{ params.yes }}", "one expression"),
-        ("1 in 2", "in needs a list"),
+        ("1 in 2", "cannot perform a containment check"),
+        ("not params.x", "not: expected true or false, found text"),
+        ("params.n > 2 and params.x", "and: expected true or false, found text"),
+        ("params.none > 3", "compares null with a number"),
+        ("params.x | length > '3'", "compares a number with text"),
     ],
 )
 def test_condition_refused(condition: str, part: str) -> None:
@@ -214,3 +246,34 @@ def test_res_06_a_missing_output_is_named_and_an_empty_one_is_not_missing() -> N
     assert "about  to" in render(prompt, Scope({}, {"one": {"ver": ""}}, {}))
     with pytest.raises(ExpressionError, match=r"steps\.one\.output\.ver: step one left no output ver"):
         render(prompt, Scope({}, {"one": {}}, {}))
+
+
+def test_texts_of_the_plan_see_parameters_and_environment() -> None:
+    plan = parse(
+        "goal: Move ${{ params.p }}.\nsystem: At ${{ env.HOME }}.\npin: ['${{ params.p }}', b]\nparams: {p: x}\nenv: [HOME]\n"
+        "steps: [{id: a, prompt: x}]",
+        "p.yaml",
+        {},
+    ).plan
+    assert plan_texts(plan, {"p": "${{ params.p }}"}, {"HOME": "/h"}) == (
+        "Move ${{ params.p }}.",
+        "At /h.",
+        ("${{ params.p }}", "b"),
+    )
+
+
+def test_the_engine_loads_when_an_expression_needs_it() -> None:
+    code = (
+        "import sys; from planrun.core.expressions import Scope, evaluate, references; s = Scope({'x': 1}, {}, {}); "
+        "evaluate('a ${{ params.x }}', s); references('${{ params.x }}'); assert 'minijinja' not in sys.modules; "
+        "assert evaluate('${{ params.x == 1 }}', s); assert 'minijinja' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_one_engine_serves_all_threads() -> None:
+    def read(number: int) -> Json:
+        return evaluate("${{ params.missing | default(params.n) | tojson }}", Scope({"n": [number]}, {}, {}))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(read, range(2000))) == [f"[{number}]" for number in range(2000)]

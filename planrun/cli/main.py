@@ -38,6 +38,7 @@ class Commands(click.Group):
         name = args[0]
         if name in COMMANDS or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
+        # pathlib takes longer to import than this module.
         if name.endswith(_PLAN_SUFFIXES) or os.path.isfile(name):
             return "run", self.get_command(ctx, "run"), args
         raise click.UsageError(f"there is no command {name!r}, and no file of that name.{_suggestion(name)}", ctx)
@@ -71,6 +72,7 @@ def _say(text: str) -> None:
 
 def _explained(ctx: click.Context, error: Exception) -> int:
     """The exit code of an error, once it has been told."""
+    from planrun.errors import PlanInvalid, PlanrunError
 
     if isinstance(error, PlanrunError):
         # Faults of a file begin with their place, so that an editor or a terminal can jump to it.

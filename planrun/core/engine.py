@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from planrun.core.holes import ExpressionError, Hole, Token
 from planrun.core.messages import compact_json, well_formed
+from planrun.core.operands import check_operands, expect, kind_of
 from planrun.core.plan import Json
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ _FUEL = 10_000  # instructions of the engine; what a hole may hold takes far few
 _WIDEST_INDENT = 40
 _LARGEST_TEXT = 8_000_000  # characters that join may come to
 _EXACT = 2**127  # the engine makes floats of larger integers
-_ORDER = ("<", "<=", ">", ">=")
-_COMPARISONS = ("==", "!=", *_ORDER)
-_NOTHING = Token("end", "")
-_FILTER_KINDS = {"length": "a number", "tojson": "text", "indent": "text", "join": "text"}
 
 
 class MissingValue(ExpressionError):
@@ -45,24 +42,46 @@ def compute(hole: Hole, look_up: LookUp) -> Json:
     values = _Values(hole.tokens, look_up)
     try:
         found: Json = _environment().eval_expr(code, at=values)
+    except MissingValue:
+        raise
     except TypeError as error:
         raise ExpressionError(f"{hole.source}: the filter {error}") from None
-    except RuntimeError as error:
-        raise ExpressionError(_words(hole, error)) from None
-    check_comparisons(hole.tokens, {position: kind_of(value) for position, value in values.seen.items()})
-    return found
+    except (RuntimeError, ExpressionError) as error:
+        raise ExpressionError(f"{hole.source}: {_words(error)}") from None
+    check_kinds(hole, {position: kind_of(value) for position, value in values.seen.items()})
+    return list(found) if isinstance(found, tuple) else found
+
+
+def check_kinds(hole: Hole, kinds: Mapping[int, str]) -> None:
+    """ExpressionError where operands do not go together; `kinds` are those of references, by position."""
+    try:
+        check_operands(hole.tokens, kinds)
+    except ExpressionError as error:
+        raise ExpressionError(f"{hole.source}: {error}") from None
+
+
+def compiled(hole: Hole) -> str:
+    """The expression in the engine's own terms; ExpressionError where its grammar does not have it."""
+    code = " ".join([_code(position, token) for position, token in enumerate(hole.tokens)])
+    if fault := _fault(code):
+        raise ExpressionError(f"{hole.source or 'an empty expression'}: {fault}")
+    return code
 
 
 @lru_cache(maxsize=8192)
-def compiled(hole: Hole) -> str:
-    """The expression in the engine's own terms; ExpressionError where its grammar does not have it."""
-    code = " ".join(_code(position, token) for position, token in enumerate(hole.tokens))
+def _fault(code: str) -> str:
+    try:
+        _environment().undeclared_variables_in_str(f"{{{{ {code} }}}}")
+    except RuntimeError as error:
+        return _words(error)
+    return ""
+
+
+def references_of(hole: Hole) -> tuple[str, ...]:
+    """The references, in the order of the text; ExpressionError where the engine cannot read the expression."""
     if not hole.alone:
-        try:
-            _environment().undeclared_variables_in_str(f"{{{{ {code} }}}}")
-        except RuntimeError as error:
-            raise ExpressionError(_words(hole, error)) from None
-    return code
+        compiled(hole)
+    return hole.paths
 
 
 def _code(position: int, token: Token) -> str:
@@ -73,9 +92,10 @@ def _code(position: int, token: Token) -> str:
     return "none" if token == ("constant", "null") else token.text
 
 
-def _words(hole: Hole, error: RuntimeError) -> str:
-    detail = str(getattr(error, "detail", None) or error)
-    return f"{hole.source or 'an empty expression'}: {detail.replace('end of variable block', 'the end')}"
+def _words(error: Exception) -> str:
+    """What the engine says, without its drawing of the place."""
+    words = re.sub(r" \(in <\w+>:\d+\).*", "", str(getattr(error, "detail", None) or error), flags=re.DOTALL)
+    return words.replace("end of variable block", "end of the expression")
 
 
 @dataclass(slots=True)
@@ -97,7 +117,7 @@ class _Values:
         if isinstance(value, str):
             value = well_formed(value)
         elif isinstance(value, int) and not -_EXACT <= value < _EXACT:
-            raise ExpressionError(f"{path}: the number is too large for an expression (alone in ${{{{ }}}} it can stand)")
+            raise ExpressionError(f"the number {path} is too large to be computed with (alone in ${{{{ }}}} it can stand)")
         self.seen[position] = value
         return value
 
@@ -152,55 +172,3 @@ def length(value: Json) -> int:
 
 def text_of(value: Json) -> str:
     return well_formed(value if isinstance(value, str) else compact_json(value))
-
-
-def kind_of(value: Json) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "text"
-        case list():
-            return "a list"
-    return "an object"
-
-
-def expect(kind: str, wanted: str, where: str) -> None:
-    if kind != wanted:
-        hint = " (compare it with something)" if wanted == "true or false" else ""
-        raise ExpressionError(f"{where}: expected {wanted}, found {kind}{hint}")
-
-
-def check_comparisons(tokens: tuple[Token, ...], kinds: Mapping[int, str]) -> None:
-    """ExpressionError where two operands are of kinds that cannot be compared: the engine would answer silently. `kinds` has
-    those of the references that count, by position; an operand that is more than one token is believed."""
-    for position, token in enumerate(tokens):
-        if token.kind != "sign" or token.text not in _COMPARISONS:
-            continue
-        left = _operand(tokens, position, -1, kinds)
-        right = _operand(tokens, position, +1, kinds)
-        nulls = "null" in (left, right) and token.text not in _ORDER
-        if not left or not right or nulls or (left == right and (token.text not in _ORDER or left in ("text", "a number"))):
-            continue
-        why = "it needs two numbers or two texts" if token.text in _ORDER else "they are never equal"
-        raise ExpressionError(f"{token.text} compares {left} with {right}: {why}")
-
-
-def _operand(tokens: tuple[Token, ...], position: int, step: int, kinds: Mapping[int, str]) -> str:
-    """The kind of what stands beside a comparison, or nothing."""
-    beside = tokens[position + step :: step] if position + step >= 0 else ()
-    token, beyond = (*beside[:2], _NOTHING, _NOTHING)[:2]
-    if beyond.text in _COMPARISONS and beyond.kind != "string":
-        raise ExpressionError(f"write and or or between two comparisons ({beyond.text} and {tokens[position].text})")
-    if token.kind == "filter":
-        return _FILTER_KINDS.get(token.text, "")
-    if beyond.text not in ("", "and", "or", "not", "(", ")"):
-        return ""
-    if token.kind == "path":
-        return kinds.get(position + step, "")
-    constant = "null" if token.text.lower() in ("null", "none") else "true or false"
-    return {"string": "text", "number": "a number", "constant": constant}.get(token.kind, "")

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
-from planrun.core.engine import MissingValue, compiled, compute, expect, kind_of, text_of
+from planrun.core.engine import MissingValue, compute, references_of, text_of
 from planrun.core.holes import ExpressionError, Hole, parse_condition, parse_template
+from planrun.core.operands import expect, kind_of
 from planrun.core.plan import Json, Plan
 from planrun.core.shellquotes import Form
 from planrun.core.shellscan import scan
@@ -66,16 +67,13 @@ def references(template: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for piece in parse_template(template):
         if isinstance(piece, Hole):
-            compiled(piece)
-            found.update(dict.fromkeys(piece.paths))
+            found.update(dict.fromkeys(references_of(piece)))
     return tuple(found)
 
 
 def condition_references(condition: str) -> tuple[str, ...]:
     """The dotted paths that a condition reads, each once, in the order of the text."""
-    hole = parse_condition(condition)
-    compiled(hole)
-    return tuple(dict.fromkeys(hole.paths))
+    return tuple(dict.fromkeys(references_of(parse_condition(condition))))
 
 
 def render(template: str, scope: Scope) -> str:

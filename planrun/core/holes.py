@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 FILTERS = ("default", "tojson", "indent", "join", "length")
@@ -39,17 +39,17 @@ class Token(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Hole:
     """One expression: `source` as written, without the blanks around it."""
 
     source: str
     tokens: tuple[Token, ...]
 
-    @cached_property
+    @property
     def paths(self) -> tuple[str, ...]:
         """The references, in the order of the text."""
-        return tuple(token.text for token in self.tokens if token.kind == "path")
+        return tuple([token.text for token in self.tokens if token.kind == "path"])
 
     @property
     def alone(self) -> bool:
@@ -93,7 +93,7 @@ def _read(text: str, start: int, close: str) -> tuple[Hole, int]:
         if kind == "end" or word == "}}":
             break
         try:
-            tokens.append(_admit(kind, word, tokens[-1] if tokens else None))
+            tokens.append(_admit(kind, word, tokens))
         except ExpressionError as error:
             raise ExpressionError(f"{error}{_near(text, end)}") from None
         if len(tokens) > _MOST_TOKENS:
@@ -109,8 +109,8 @@ def _near(text: str, position: int) -> str:
     return f", at character {position} of the text, near {around!r}"
 
 
-def _admit(kind: str, word: str, before: Token | None) -> Token:
-    """The token, if it may stand behind the one before."""
+def _admit(kind: str, word: str, before: list[Token]) -> Token:
+    """The token, if it may stand behind those before."""
     if kind == "word":
         kind = "constant" if word in _CONSTANTS else "operator" if word in _OPERATORS else "path"
     if kind == "other":
@@ -122,14 +122,21 @@ def _admit(kind: str, word: str, before: Token | None) -> Token:
         raise ExpressionError("the number is too large")
     if kind == "path":
         _check_path(word)
-    begins = kind in ("string", "number", "constant", "path") or word in ("(", "[")
-    if begins and before is not None and _ends_value(before) and (before.kind, word) != ("filter", "("):
-        raise ExpressionError(f"expected an operator or the end, found {word!r}")
+    _check_order(Token(kind, word), before)
     return Token(kind, word)
 
 
-def _ends_value(token: Token) -> bool:
-    return token.kind not in ("operator", "sign") or token.text in (")", "]")
+def _check_order(token: Token, before: list[Token]) -> None:
+    """Values and what joins them take turns. The engine would read `a (b)` as a call, `a [b]` as a part of a, `and` as a name."""
+    last = before[-1] if before else Token("operator", "")
+    after_value = last.kind not in ("operator", "sign") or last.text in (")", "]")
+    if token.kind in ("string", "number", "constant", "path") or token.text in ("(", "["):
+        if after_value and (last.kind, token.text) != ("filter", "("):
+            raise ExpressionError(f"expected an operator or the end, found {token.text!r}")
+    elif token.text in ("and", "or", "in") and not after_value:
+        if (last.text, token.text) == ("not", "in") and len(before) > 1:
+            return _check_order(token, before[:-1])
+        raise ExpressionError(f"expected a value, found {token.text!r}")
 
 
 def _check_path(word: str) -> None:

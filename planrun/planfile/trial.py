@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache, partial
 
-from planrun.core.engine import check_comparisons, compute, expect, kind_of
-from planrun.core.holes import Hole, parse_condition, parse_template
+from planrun.core.engine import check_kinds, compute
+from planrun.core.holes import ExpressionError, Hole, Token, parse_condition, parse_template
+from planrun.core.operands import expect, kind_of
 from planrun.core.plan import FieldType, Json
 
 Types = Mapping[str, FieldType]  # reference -> the declared type of its value
-_SAMPLES: dict[FieldType, tuple[Json, Json]] = {
+_SOURCE = "\0"  # stands for the text of an expression in messages
+_SAMPLES: dict[str, tuple[Json, Json]] = {
     "string": ("", "x"),
     "file": ("", "x"),
     "integer": (0, 1),
@@ -22,8 +25,7 @@ _SAMPLES: dict[FieldType, tuple[Json, Json]] = {
 
 def try_condition(condition: str, types: Types) -> None:
     """ExpressionError where the declared types make a condition senseless."""
-    hole = parse_condition(condition)
-    for value in _tried(hole, types):
+    for value in _tried(parse_condition(condition), types):
         expect(kind_of(value), "true or false", condition.strip())
 
 
@@ -34,10 +36,28 @@ def try_template(template: str, types: Types) -> None:
             _tried(piece, types)
 
 
-def _tried(hole: Hole, types: Types) -> list[Json]:
+def _tried(hole: Hole, types: Types) -> tuple[Json, ...]:
     """The values with one sample of each type, then with the other; none where the type of a reference is not known."""
-    declared = [(i, types.get(token.text)) for i, token in enumerate(hole.tokens) if token.kind == "path"]
-    check_comparisons(hole.tokens, {i: kind_of(_SAMPLES[kind][0]) for i, kind in declared if kind})
-    if not all(kind for _, kind in declared):
-        return []
-    return [compute(hole, lambda path, which=which: _SAMPLES[types[path]][which]) for which in (0, 1)]  # type: ignore[misc]
+    tokens = tuple([Token("path", types.get(t.text, "")) if t.kind == "path" else t for t in hole.tokens])
+    found = _values(tokens)
+    if isinstance(found, str):
+        raise ExpressionError(found.replace(_SOURCE, hole.source))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _values(tokens: tuple[Token, ...]) -> tuple[Json, ...] | str:
+    """The values, or what is wrong, of an expression whose references are replaced by their types: most are of few forms."""
+    kinds = {i: kind_of(_SAMPLES[t.text][0]) for i, t in enumerate(tokens) if t.kind == "path" and t.text}
+    hole = Hole(_SOURCE, tokens)
+    try:
+        check_kinds(hole, kinds)
+        if Token("path", "") in tokens:
+            return ()
+        return tuple([compute(hole, partial(_sample, which=which)) for which in (0, 1)])
+    except ExpressionError as error:
+        return str(error)
+
+
+def _sample(kind: str, which: int) -> Json:
+    return _SAMPLES[kind][which]

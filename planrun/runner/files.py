@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from planrun.core.plan import Json
+from planrun.tools import search
 
 _NAMED = 10  # changed files that a message lists
 
@@ -14,7 +14,7 @@ _NAMED = 10  # changed files that a message lists
 def matches(workspace: Path, patterns: list[str]) -> list[str]:
     """Files that match any of the globs, as sorted paths relative to the workspace. Nothing outside of it ever matches."""
     found = set()
-    for pattern in patterns:
+    for pattern in _globs(patterns):
         for path in workspace.glob(pattern):
             if path.is_file() and path.resolve().is_relative_to(workspace):
                 found.add(path.relative_to(workspace).as_posix())
@@ -22,27 +22,29 @@ def matches(workspace: Path, patterns: list[str]) -> list[str]:
 
 
 def digests(workspace: Path, patterns: list[str]) -> dict[str, str]:
-    return {p: _digest(workspace / p)[:16] for p in matches(workspace, [_all_files(p) for p in patterns])}
+    return {p: _digest(workspace / p)[:16] for p in matches(workspace, _with_folders(patterns))}
 
 
-def _all_files(pattern: str) -> str:
-    """`dir/**` matches directories only with pathlib; everybody means the files below them."""
-    return f"{pattern}/*" if pattern.endswith("**") else pattern
+def _globs(patterns: list[str]) -> list[str]:
+    """The patterns with `{a,b}` expanded, relative to the workspace whatever they begin with."""
+    return ["/".join(parts) for pattern in patterns for parts in search.split_pattern(pattern) if parts]
+
+
+def _with_folders(patterns: list[str]) -> list[str]:
+    """A folder stands for all files below it: `dir`, `dir/` and `dir/**` (which pathlib takes for directories only)."""
+    below = [f"{g}/**/*" for g in _globs(patterns) if g.endswith("**") or not set(g) & set("*?[")]
+    return [*patterns, *below]
 
 
 def difference(before: dict[str, str], after: dict[str, str], patterns: list[str]) -> str:
     """What changed, in words; empty where nothing did. `before` may hold files of other patterns too."""
-    mine = {p: d for p, d in before.items() if p in after or any(_covers(g, p) for g in patterns)}
+    wanted = [tuple(g.split("/")) for g in _globs(_with_folders(patterns))]
+    mine = {p: d for p, d in before.items() if any(search.matches(w, PurePosixPath(p).parts) for w in wanted)}
     rows = [f"{p} changed" for p in sorted(mine.keys() & after.keys()) if mine[p] != after[p]]
     rows += [f"{p} added" for p in sorted(after.keys() - mine.keys())]
     rows += [f"{p} removed" for p in sorted(mine.keys() - after.keys())]
     more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
     return ", ".join(rows[:_NAMED]) + more
-
-
-def _covers(pattern: str, path: str) -> bool:
-    """fnmatch's `*` crosses folders, so this covers at least what the glob does: a removed file is never overlooked."""
-    return fnmatchcase(path, pattern.replace("**/", "*").replace("**", "*"))
 
 
 def describe(workspace: Path, relative: str) -> dict[str, Json] | None:

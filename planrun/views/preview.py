@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import assert_never
 
 from planrun.core import prompts
 from planrun.core.budget import limits_in_force
+from planrun.core.context import Segment
 from planrun.core.plan import Check, ExistsCheck, Json, Limits, RunCheck, Step, UnchangedCheck
 from planrun.core.scope import strategy_of
 from planrun.core.state import State
@@ -63,10 +65,9 @@ def _step(
 
 def _first_request(state: State, step: Step, fresh: bool) -> float:
     """Tokens of the system prompt and the step's own message, its references as they are written."""
-    plan = state.need_plan()
-    brief = prompts.brief(state, step, step.prompt or "")
-    goal = 0.0 if fresh else raw_tokens(f"Goal: {plan.goal.strip()}\n\n")
-    return raw_tokens(prompts.system(plan)) + raw_tokens(brief) - goal + 2 * PER_MESSAGE
+    before = state if fresh else replace(state, view=(Segment("earlier"),))
+    brief = prompts.brief(before, step, step.prompt or "")
+    return raw_tokens(prompts.system(state)) + raw_tokens(brief) + 2 * PER_MESSAGE
 
 
 def _limits(limits: Limits) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from planrun.core.state import Spend, State, StepState
 
 
 def result(state: State, log_path: Path) -> dict[str, Json]:
-    """The contract's object. What is unknown is None: the outcome of a run that has not ended, a cost without prices."""
+    """The contract's object. What is unknown is None: the outcome of a run that goes on, a cost without prices."""
     ended, plan = state.ended, state.plan
     steps = zip(plan.steps, state.steps, strict=True) if plan else ()
     return {

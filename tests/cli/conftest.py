@@ -57,7 +57,7 @@ def plan(project: Path) -> Path:
 
 @pytest.fixture
 def served(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., LoopbackServer]]:
-    """`served(answer, …)` starts an endpoint with these answers (then `done`), which OPENAI_BASE_URL names, and writes ask.yaml."""
+    """`served(answer, …)` starts an endpoint with these answers, then `done`, and writes ask.yaml."""
     started: list[LoopbackServer] = []
 
     def serve(*answers: Any, plan: str = PROMPT) -> LoopbackServer:

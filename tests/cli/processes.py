@@ -32,7 +32,8 @@ def environ(folder: Path, **more: str) -> dict[str, str]:
 
 
 def start(folder: Path, *args: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*COMMAND, *args], cwd=folder, env=environ(folder, **(env or {})), **more)
+    """Its pipes are unbuffered: `readline` takes no more than a line, and `communicate` gets all the rest."""
+    return subprocess.Popen([*COMMAND, *args], cwd=folder, env=environ(folder, **(env or {})), bufsize=0, **more)
 
 
 def finished(folder: Path, *args: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:

@@ -14,7 +14,13 @@ import pytest
 from tests.cli.conftest import COMMANDS, one_object
 from tests.cli.processes import COMMAND, environ, finished, start
 
-WIDE = "version: 1\nname: 'п中😀'\nsteps: [{id: a, run: 'printf \"é中😀\"', output: {t: string}}]\noutput: {t: '${{ steps.a.output.t }}'}\n"
+WIDE = """\
+version: 1
+name: п中😀
+steps:
+  - {id: a, run: 'printf "é中😀"', output: {t: string}}
+output: {t: '${{ steps.a.output.t }}'}
+"""
 SLOW = "version: 1\nsteps:\n  - {id: a, run: 'echo begun >&2; touch begun; sleep 60'}\n"
 ASCII = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 

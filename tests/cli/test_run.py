@@ -205,7 +205,8 @@ def test_typed_parameters_of_a_file(planrun: Call, project: Path) -> None:
         "version: 1\nparams:\n  n: {type: integer}\n  on: {type: boolean}\n"
         "  names: {type: array, items: {type: string}}\n  sizes: {type: array, items: {type: integer}}\n"
         "steps: [{id: a, run: echo}]\n"
-        "output: {n: '${{ params.n }}', on: '${{ params.on }}', names: '${{ params.names }}', sizes: '${{ params.sizes }}'}\n",
+        "output: {n: '${{ params.n }}', on: '${{ params.on }}',"
+        " names: '${{ params.names }}', sizes: '${{ params.sizes }}'}\n",
         encoding="utf-8",
     )
     (project / "p.yaml").write_text("n: 7\non: true\nnames: [a, b]\nsizes: [1, 2]\n", encoding="utf-8")
@@ -217,7 +218,7 @@ def test_typed_parameters_of_a_file(planrun: Call, project: Path) -> None:
 def test_a_dry_run_shows_the_plan_and_does_nothing(planrun: Call, served: Served, project: Path, format: str) -> None:
     server = served(
         plan=PROMPT
-        + "  - {id: two, context: clear, prompt: 'Use ${{ steps.one.output.word }}', tools: [Read], verify: pytest -q}\n"
+        + "  - {id: two, context: clear, prompt: 'Use ${{ steps.one.output.word }}', tools: [Read], verify: make}\n"
         + "  - {id: three, prompt: Go., retry: {attempts: 2}, fix: 1, timeout: 5m}\n"
         + "  - {id: four, run: make, if: params.x}\nparams: {x: {type: boolean, default: true}}\n"
     )
@@ -230,7 +231,7 @@ def test_a_dry_run_shows_the_plan_and_does_nothing(planrun: Call, served: Served
         assert [s["carries_history"] for s in steps] == [False, False, True, None]
         assert 0 < steps[1]["first_request_tokens"] < steps[0]["first_request_tokens"] < 2000
     else:
-        assert "check: run: pytest -q" in shown.stdout
+        assert "check: run: make" in shown.stdout
         assert "tries: 2 attempts, 1 fixes" in shown.stdout
 
 

@@ -75,7 +75,7 @@ class Project(Scratch):
 
     def rewrite(self, *steps: Wire, **head: Any) -> None:
         """Another plan in the place of the first."""
-        self.plan_path.write_text(json.dumps({"name": "p", "steps": list(steps), **head}), encoding="utf-8")
+        self.plan_path.write_text(json.dumps({"name": "p", "steps": list(steps), **head}, ensure_ascii=False), encoding="utf-8")
 
     def of(self, kind: str) -> list[Wire]:
         return [r for r in self.records() if r["type"] == kind]
@@ -86,7 +86,7 @@ class Project(Scratch):
 
 def project(folder: Path, *steps: Wire, **head: Any) -> Project:
     """A project with a plan of these steps (JSON is YAML too)."""
-    return Project(folder, json.dumps({"name": "p", "steps": list(steps), **head}))
+    return Project(folder, json.dumps({"name": "p", "steps": list(steps), **head}, ensure_ascii=False))
 
 
 def step(name: str, prompt: str = "Work.", **more: Any) -> Wire:

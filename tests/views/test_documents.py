@@ -31,10 +31,17 @@ def _result(records: list[Record]) -> dict[str, Json]:
 
 def _with(text: str) -> dict[str, Json]:
     """A result in which every text is this one."""
-    step = {"id": text, "status": "failed", "attempts": 1, "turns": 2, "output": {text: text}, "note": text}
-    numbers = {"seconds": 1.5, "prompt_tokens": 10, "completion_tokens": 5, "cost_usd": None}
+    step: dict[str, Json] = {
+        "id": text,
+        "status": "failed",
+        "attempts": 1,
+        "turns": 2,
+        "output": {text: text},
+        "note": text,
+    }
+    numbers: dict[str, Json] = {"seconds": 1.5, "prompt_tokens": 10, "completion_tokens": 5, "cost_usd": None}
     found: dict[str, Json] = {**refused(text, 1, text), "plan": text, "session": text}
-    return {**found, "steps": [{**step, **numbers}]}
+    return {**found, "steps": [step | numbers]}
 
 
 @patient
@@ -97,13 +104,14 @@ def test_a_run_that_was_refused_is_one_case_with_an_error() -> None:
 def test_the_result_of_a_run(tmp_path: Path, good: bool) -> None:
     scratch = Scratch(
         tmp_path,
-        "version: 1\nname: p\nsteps:\n  - {id: a, prompt: Do., output: {n: integer}}\noutput: {n: '${{ steps.a.output.n }}'}\n",
+        "version: 1\nname: p\nsteps:\n  - {id: a, prompt: Do., output: {n: integer}}\n"
+        "output: {n: '${{ steps.a.output.n }}'}\n",
     )
     ended = scratch.run([done(n=4) if good else failed("cannot")])
     found = result(ended.state, ended.path)
     assert found["outcome"] == ("finished" if good else "step_failed")
     assert found["exit_code"] == (0 if good else 1)
     assert found["output"] == ({"n": 4} if good else None)
-    (step,) = found["steps"]  # type: ignore[misc]
-    assert step["turns"] == 1 and step["prompt_tokens"] > 0 and step["cost_usd"] is None  # type: ignore[call-overload,operator,index]
-    assert step["note"] == (None if good else "cannot")  # type: ignore[call-overload,index]
+    (step,) = json.loads(json.dumps(found["steps"]))
+    assert step["turns"] == 1 and step["prompt_tokens"] > 0 and step["cost_usd"] is None
+    assert step["note"] == (None if good else "cannot")

@@ -1,0 +1,92 @@
+"""What is asked of the archive and what it answers: the values that the session, the tools and the command line share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Scope = Literal["message", "summary", "both"]
+Mode = Literal["words", "boolean"]
+Kind = Literal["message", "summary"]
+SCOPES: tuple[Scope, ...] = ("message", "summary", "both")
+MODES: tuple[Mode, ...] = ("words", "boolean")
+ROLES = ("system", "user", "assistant", "tool")
+HISTORY_TOOLS = frozenset({"SearchHistory", "ExpandHistory"})  # what they say stands elsewhere already
+DEFAULT_HITS, MOST_HITS = 10, 50
+
+
+class Unclear(ValueError):
+    """What was asked cannot be answered as it stands; the text says what was expected and what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """In mode `words` every word of `pattern` must occur, literally; in mode `boolean` it has AND, OR, NOT and brackets. Quotes
+    make a phrase in both. `last` is an age such as 6h; `since` (from then on) and `before` are dates or ISO 8601 times.
+    `role` and `step` are those of messages and summaries alike; a summary has no role."""
+
+    pattern: str
+    mode: Mode = "words"
+    scope: Scope = "both"
+    role: str | None = None
+    step: str | None = None
+    last: str | None = None
+    since: str | None = None
+    before: str | None = None
+    all_sessions: bool = False
+    limit: int = DEFAULT_HITS
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One record that was found. `level` is a summary's: 0 of messages, higher of summaries."""
+
+    session: str
+    record: int
+    timestamp: float
+    kind: Kind
+    role: str | None
+    step: str | None
+    level: int | None
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best hits, the best first. With `more`, `total` is only what was counted. `message` says why there could be none;
+    `notices` are for a person to read once."""
+
+    hits: tuple[Hit, ...] = ()
+    total: int = 0
+    more: bool = False
+    message: str = ""
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """One record as it was, from character `start` of its text on. `left_out` counts the characters of a tool result that was
+    not asked for; `message` is the chat message as it was recorded (None where it is none or was left out)."""
+
+    session: str
+    record: int
+    timestamp: float
+    kind: Kind
+    role: str | None
+    step: str | None
+    name: str | None
+    text: str
+    start: int = 0
+    left_out: int = 0
+    message: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """Originals in the order they were asked for. `rest` are the ids that go on where the room ended; `unknown` says of each
+    id that nothing can be shown for, why."""
+
+    originals: tuple[Original, ...] = ()
+    rest: str = ""
+    unknown: dict[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()

@@ -1,0 +1,220 @@
+"""The full-text index of a folder of sessions: `index.sqlite` beside the logs, for its owner's eyes only.
+
+It is derived from the logs, caught up when somebody asks (a run never waits for it), and may be deleted at any time. It holds
+words and places, no texts: what is shown is read from the log. A file that is damaged, of another version or half dead is
+thrown away and made anew.
+
+Source: SQLite 3.40, FTS5 sections 4.4 (contentless tables) and 6.2 (merging); WAL mode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from planrun.session.terms import indexed
+from planrun.session.texts import Lines, docs
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection, Error
+
+NAME = "index.sqlite"
+SHIFT = 32  # a document's id is its session's number, then as many bits for its record's number
+BUSY = 5.0  # seconds to wait for another process; one that builds lets go every BATCH bytes of log
+BATCH = 16 << 20
+_SCHEMA = 1  # goes up with every change of the tables or of what counts as a word
+_TAIL = 64  # bytes before a place in a log that tell whether it is still that place: each line ends with its predecessor's digest
+_TABLES = """
+create table session (no integer primary key autoincrement, name text not null unique, offset integer not null,
+  record integer not null, tail blob not null, damaged integer not null);
+create table doc (id integer primary key, offset integer not null, timestamp real not null, role text, step text, level integer);
+create virtual table fts using fts5(text, content='', tokenize='ascii');
+insert into fts(fts, rank) values ('hashsize', 16777216);
+"""
+_ELSEWHERE = ("BUSY", "LOCKED", "CANTOPEN", "READONLY", "FULL", "IOERR", "PERM", "AUTH", "NOLFS", "PROTOCOL", "INTERRUPT", "NOMEM")
+
+
+class Unusable(Exception):
+    """The index cannot be used now; the text says why. A scan finds the same."""
+
+
+class Damaged(Exception):
+    """What the file holds is not what a build would make; it is worth building it anew."""
+
+
+@contextlib.contextmanager
+def opened(folder: Path) -> Iterator[Connection]:
+    """The index of a folder, made if need be. Raises Unusable or Damaged, whatever goes wrong with it inside the block too."""
+    import sqlite3
+
+    path = folder / NAME
+    try:
+        with _held(folder, fcntl.LOCK_SH):
+            if not path.exists():
+                _create(path)
+            with contextlib.closing(sqlite3.connect(path, timeout=BUSY, isolation_level=None)) as db:
+                _prepare(db)
+                yield db
+    except OSError as error:
+        raise Unusable(f"{error.strerror or error}") from error
+    except sqlite3.Error as error:
+        raise _judged(error) from error
+
+
+def _create(path: Path) -> None:
+    """An empty file, readable for its owner only. It gets its name when it is closed: closing a descriptor of a database drops
+    the locks that another thread has on it."""
+    beside = path.with_name(f"{NAME}-{os.getpid()}-{threading.get_ident()}")
+    os.close(os.open(beside, os.O_WRONLY | os.O_CREAT, 0o600))
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        pass
+    finally:
+        beside.unlink()
+
+
+def discard(folder: Path) -> None:
+    """Delete the index, unless another process is using it. Raises Unusable."""
+    try:
+        with _held(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            for suffix in ("-wal", "-shm", "-journal", ""):
+                path = folder / f"{NAME}{suffix}"
+                if path.is_symlink() or stat.S_ISREG(_mode(path)):
+                    path.unlink()
+    except BlockingIOError as error:
+        raise Unusable("it is damaged, and another process is using it") from error
+    except OSError as error:
+        raise Unusable(f"it is damaged and cannot be deleted: {error.strerror or error}") from error
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.lstat().st_mode
+    except FileNotFoundError:
+        return 0
+
+
+@contextlib.contextmanager
+def _held(folder: Path, how: int) -> Iterator[None]:
+    """A lock on the folder: nobody deletes the index while somebody has it open."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, how)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _judged(error: Error) -> Exception:
+    name = getattr(error, "sqlite_errorname", None) or ""
+    if name.removeprefix("SQLITE_").startswith(_ELSEWHERE):
+        return Unusable(str(error))
+    return Damaged(str(error))
+
+
+def _prepare(db: Connection) -> None:
+    (version,) = db.execute("pragma user_version").fetchone()
+    if version == _SCHEMA:
+        db.execute("pragma synchronous=normal")
+        return
+    db.execute("pragma journal_mode=wal")
+    db.execute("pragma synchronous=normal")
+    with _writing(db):
+        (version,) = db.execute("pragma user_version").fetchone()
+        if version == 0 and not db.execute("select 1 from sqlite_master").fetchone():
+            for statement in _TABLES.split(";"):
+                db.execute(statement)
+            db.execute(f"pragma user_version={_SCHEMA}")
+        elif version != _SCHEMA:
+            raise Damaged("it is another version's")
+
+
+@contextlib.contextmanager
+def _writing(db: Connection) -> Iterator[None]:
+    db.execute("begin immediate")
+    try:
+        yield
+    except BaseException:
+        if db.in_transaction:
+            db.execute("rollback")
+        raise
+    db.execute("commit")
+
+
+def number_of(db: Connection, name: str) -> int | None:
+    row = db.execute("select no from session where name = ?", (name,)).fetchone()
+    return row[0] if row else None
+
+
+def catch_up(db: Connection, path: Path) -> None:
+    """Index what the log at `path` grew by. Raises OSError where the log cannot be read."""
+    with path.open("rb") as file:
+        while not _current(db, file, path.stem):
+            with _writing(db):
+                if not _batch(db, file, path.stem):
+                    return
+
+
+def _current(db: Connection, file: BinaryIO, name: str) -> bool:
+    row = db.execute("select offset, tail from session where name = ?", (name,)).fetchone()
+    return row is not None and row[0] == os.fstat(file.fileno()).st_size and _tail(file, row[0]) == row[1]
+
+
+def _tail(file: BinaryIO, offset: int) -> bytes:
+    return os.pread(file.fileno(), min(offset, _TAIL), max(0, offset - _TAIL))
+
+
+def _batch(db: Connection, file: BinaryIO, name: str) -> bool:
+    """Index the next lines. False where there are none."""
+    row = db.execute("select no, offset, record, tail, damaged from session where name = ?", (name,)).fetchone()
+    if row is not None and _tail(file, row[1]) != row[3]:
+        _forget(db, row[0])
+        row = None
+    if row is None:
+        made = db.execute("insert into session (name, offset, record, tail, damaged) values (?, 0, 0, x'', 0)", (name,))
+        row = (made.lastrowid, 0, 0, b"", 0)
+    no, start, record, _, damaged = row
+    lines = Lines(file, start, record)
+    for doc in docs(lines):
+        key = no << SHIFT | doc.record
+        place = (key, doc.offset, doc.timestamp, doc.role, doc.step, doc.level)
+        db.execute("insert into doc values (?, ?, ?, ?, ?, ?)", place)
+        db.execute("insert into fts (rowid, text) values (?, ?)", (key, indexed(doc.text)))
+        if lines.offset - start >= BATCH:
+            break
+    db.execute(
+        "update session set offset = ?, record = ?, tail = ?, damaged = ? where no = ?",
+        (lines.offset, lines.record, _tail(file, lines.offset), damaged + lines.damaged, no),
+    )
+    return lines.offset > start
+
+
+def forget_missing(db: Connection, names: set[str]) -> None:
+    """Forget the sessions whose logs are gone."""
+    gone = [no for no, name in db.execute("select no, name from session").fetchall() if name not in names]
+    if gone:
+        with _writing(db):
+            for no in gone:
+                _forget(db, no)
+
+
+def _forget(db: Connection, no: int) -> None:
+    """Nothing of a session is found any more. Its words stay, as nothing can be deleted from a contentless table, until most of
+    the index is such."""
+    db.execute("delete from doc where id between ? and ?", (no << SHIFT, (no + 1 << SHIFT) - 1))
+    db.execute("delete from session where no = ?", (no,))
+    (live,) = db.execute("select count(*) from doc").fetchone()
+    (held,) = db.execute("select count(*) from fts_docsize").fetchone()
+    if held > 2 * live:
+        raise Damaged("most of it is of logs that are gone")
+
+
+def damaged_lines(db: Connection) -> dict[str, int]:
+    return dict(db.execute("select name, damaged from session where damaged > 0 order by name"))

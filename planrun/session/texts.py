@@ -1,0 +1,197 @@
+"""Reading a log for its texts alone: leniently, because a damaged line must not hide the others, and without the fold."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from planrun.core.archive import HISTORY_TOOLS, Kind
+from planrun.core.messages import compact_json, well_formed
+
+_MOST = 1 << 32  # record numbers, in an index
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Doc:
+    """The text of one record that can be found; `offset` is where its line begins."""
+
+    record: int
+    offset: int
+    timestamp: float
+    kind: Kind
+    role: str | None
+    step: str | None
+    level: int | None
+    text: str
+
+
+class Lines:
+    """The records of a log from byte `offset` on, as JSON objects with their offsets. A line that is none, or whose number does
+    not rise, is passed over and counted; an unfinished last line is left for later: `offset` stays before it."""
+
+    def __init__(self, file: BinaryIO, offset: int = 0, record: int = 0) -> None:
+        self.offset, self.record, self.damaged = offset, record, 0
+        self._file = file
+
+    def __iter__(self) -> Iterator[tuple[int, Body]]:
+        self._file.seek(self.offset)
+        for line in self._file:
+            body = parse(line)
+            if body is None and not line.endswith(b"\n"):
+                return
+            start, self.offset = self.offset, self.offset + len(line)
+            if body is not None and body["seq"] > self.record:
+                self.record = body["seq"]
+                yield start, body
+            elif line.strip():
+                self.damaged += 1
+
+
+def parse(line: bytes) -> Body | None:
+    try:
+        body = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    good = isinstance(body, dict) and isinstance(body.get("timestamp"), int | float) and isinstance(body.get("type"), str)
+    return body if good and type(body.get("seq")) is int and 0 < body["seq"] < _MOST else None
+
+
+def docs(lines: Lines) -> Iterator[Doc]:
+    for offset, body in lines:
+        doc = doc_of(body, offset)
+        if doc is not None:
+            yield doc
+
+
+def doc_of(body: Body, offset: int) -> Doc | None:
+    """What a search can find of a record: the text of a message with its calls, the summaries of a compaction."""
+    role, level = None, None
+    match body["type"]:
+        case "message" if not own(body):
+            kind: Kind = "message"
+            role, text = _text(body.get("role")), message_text(body)
+        case "compaction":
+            inserted = inserts(body)
+            kind, text = "summary", "\n\n".join(str(edit["text"]) for edit in inserted)
+            level = max((number(edit.get("level")) for edit in inserted), default=None)
+        case _:
+            return None
+    step = _text(body.get("step") or body.get("boundary"))
+    return Doc(body["seq"], offset, float(body["timestamp"]), kind, role, step, level, well_formed(text)) if text.strip() else None
+
+
+def own(body: Body) -> bool:
+    """Whether this is the answer of a search. Found again, each would hold more than the one before, for ever."""
+    return body.get("role") == "tool" and body.get("name") in HISTORY_TOOLS
+
+
+def inserts(body: Body) -> list[Body]:
+    return [edit for edit in edits(body) if edit.get("edit") == "insert" and isinstance(edit.get("text"), str)]
+
+
+def edits(body: Body) -> list[Body]:
+    found = body.get("edits")
+    return [edit for edit in found if isinstance(edit, dict)] if isinstance(found, list) else []
+
+
+def message_text(body: Body) -> str:
+    """What a message says and calls, the search tools' calls aside."""
+    parts = [body["content"]] if isinstance(body.get("content"), str) and body["content"] else []
+    parts += [_call(name, arguments) for name, arguments in calls(body) if name not in HISTORY_TOOLS]
+    return "\n".join(parts)
+
+
+def calls(body: Body) -> list[tuple[str, str]]:
+    """Name and arguments of each tool call of a message."""
+    found = body.get("tool_calls")
+    functions = [c.get("function") for c in found if isinstance(c, dict)] if isinstance(found, list) else []
+    return [(str(f.get("name")), str(f.get("arguments"))) for f in functions if isinstance(f, dict)]
+
+
+def _call(name: str, arguments: str) -> str:
+    """A call in words: texts as they are, not as JSON spells them."""
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        return f"{name} {arguments}"
+    return "\n".join([name, *(f"{k}: {v if isinstance(v, str) else compact_json(v)}" for k, v in given.items())])
+
+
+def number(value: object) -> int:
+    return value if type(value) is int else 0
+
+
+def _text(value: object) -> str | None:
+    return well_formed(value) if isinstance(value, str) else None
+
+
+def body_at(file: BinaryIO, offset: int) -> Body | None:
+    file.seek(offset)
+    return parse(file.readline())
+
+
+def seek(file: BinaryIO, record: int) -> int:
+    """Where the first line stands whose record number is at least `record`: found by halving, as numbers rise from line to line."""
+    low, high = 0, os.fstat(file.fileno()).st_size
+    while low < high:
+        middle = (low + high) // 2
+        start, found = _line_from(file, middle)
+        if found is None or found >= record:
+            high = middle
+        else:
+            low = start + 1
+    return _line_from(file, low)[0]
+
+
+def _line_from(file: BinaryIO, place: int) -> tuple[int, int | None]:
+    """Where the first readable line that begins at or behind `place` begins, and its number; None where there is none."""
+    start = place
+    if place:
+        file.seek(place - 1)
+        start = place - 1 + len(file.readline())
+    else:
+        file.seek(0)
+    while line := file.readline():
+        body = parse(line)
+        if body is not None:
+            return start, int(body["seq"])
+        start += len(line)
+    return start, None
+
+
+def newest(folder: Path, cwd: str) -> Path | None:
+    """The log of the session of working directory `cwd` that was written last."""
+    best: tuple[float, str] | None = None
+    for path in folder.glob("*.jsonl"):
+        try:
+            with path.open("rb") as file:
+                head = parse(file.readline())
+                if head is None or head["type"] != "session" or head.get("cwd") != cwd:
+                    continue
+                here = (_touched(file), path.name)
+        except OSError:
+            continue
+        best = max(best, here) if best else here
+    return folder / best[1] if best else None
+
+
+def _touched(file: BinaryIO) -> float:
+    """The time of the last record, read from the end of the file."""
+    size = os.fstat(file.fileno()).st_size
+    room = 1 << 12
+    while True:
+        file.seek(max(0, size - room))
+        for line in reversed(file.read(room).split(b"\n")[room < size :]):
+            body = parse(line)
+            if body is not None:
+                return float(body["timestamp"])
+        if room >= size:
+            return 0.0
+        room *= 8

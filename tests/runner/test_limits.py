@@ -1,0 +1,230 @@
+"""Limits: checked before each model call, counted over resumes, announced once at 85 %; and the guard against repeats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planrun.errors import ConfigError, ProviderError
+from planrun.models.base import Reply, Usage
+from planrun.testing.model import call, done, say
+from tests.runner.driving import Project, again, ask, contents, ended, last_result, project, reason, shell, statuses, step
+
+OK = ("finished", 0)
+
+
+def used(reply: Reply, prompt: int, completion: int = 0) -> Reply:
+    return replace(reply, usage=Usage(prompt, 0, completion))
+
+
+def priced(folder: Path, **limits: Any) -> Project:
+    run = project(folder, step("a"), limits=limits)
+    run.settings(modelOverrides={"scripted": {"inputPrice": 10, "outputPrice": 100}})
+    return run
+
+
+def look(i: int) -> Reply:
+    return call("Glob", pattern=f"{i}*")
+
+
+def test_tokens(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"), limits={"tokens": 1_000})
+    result = run.run([used(look(1), 600), used(look(2), 300, 100)])
+    assert (ended(result), statuses(result)) == (("budget", 3), ["in_progress"])
+    assert "1000 tokens" in reason(result) and "--max-tokens" in reason(result)
+
+
+def test_cost(tmp_path: Path) -> None:
+    run = priced(tmp_path, cost_usd=0.03)
+    result = run.run([used(look(1), 1_000, 100), used(look(2), 1_000)])
+    assert ended(result) == ("budget", 3)
+    assert result.state.spend.cost_usd == pytest.approx(0.03)
+    assert "--max-cost" in reason(result)
+
+
+def test_turns(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"), step("b"), limits={"turns": 2})
+    result = run.run([look(1), done()])
+    assert (ended(result), statuses(result)) == (("turn_limit", 3), ["done", "in_progress"])
+    assert "--max-turns" in reason(result)
+
+
+def test_time(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"), limits={"time": "0.3"})
+    result = run.run([call("Bash", command="sleep 30")])
+    assert (ended(result), statuses(result)) == (("time_limit", 3), ["in_progress"])
+    assert "--max-time" in reason(result)
+
+
+def test_time_stops_commands_too(tmp_path: Path) -> None:
+    run = project(tmp_path, shell("a", "sleep 30"), shell("b", "touch b"), limits={"time": "0.2"})
+    result = run.run([])
+    assert (ended(result), statuses(result)) == (("time_limit", 3), ["in_progress", "todo"])
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    ("limits", "flags"),
+    [
+        ({"turns": 2}, {"max_turns": 5}),
+        ({"tokens": 1_500}, {"max_tokens": 9_000}),
+        ({"time": "0.3"}, {"max_time": 600.0}),
+    ],
+)
+def test_a_limit_is_still_reached_on_resume_until_it_is_raised(
+    tmp_path: Path, limits: dict[str, Any], flags: dict[str, Any]
+) -> None:
+    run = project(tmp_path, step("a"), limits=limits)
+    stopped = run.run([used(call("Bash", command="sleep 1"), 750), used(look(2), 750)])
+    used_up = len(run.requests)
+    still = run.resume([])
+    assert ended(still) == ended(stopped) != OK
+    assert run.requests == []
+    result = run.resume([done()], again(flags=flags))
+    assert ended(result) == OK
+    assert result.state.turns == used_up + 1
+
+
+def test_a_flag_wins_over_the_plan(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"), limits={"turns": 9})
+    assert ended(run.run([look(1)], ask(flags={"max_turns": 1}))) == ("turn_limit", 3)
+
+
+def test_tokens_and_time_count_over_a_resume(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"), limits={"tokens": 1_000})
+    run.run([used(look(1), 400), ProviderError("away")])
+    result = run.resume([used(look(2), 600)])
+    assert (ended(result), result.state.spend.tokens) == (("budget", 3), 1_000)
+
+
+def test_a_request_that_failed_costs_nothing(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"))
+    result = run.run([ConfigError("the key was refused")])
+    assert ended(result) == ("config", 2)
+    assert (result.state.spend.tokens, result.state.spend.estimated, result.state.turns) == (0, False, 0)
+
+
+def test_unknown_usage_counts_by_estimate_and_is_marked(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"), limits={"tokens": 2_000})
+    run.usage = False
+    result = run.run([look(i) for i in range(20)])
+    assert ended(result) == ("budget", 3)
+    assert result.state.spend.estimated
+    assert {r["usage"] for r in run.of("response")} == {None}
+
+
+def test_an_answer_of_unknown_size_counts_too(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"))
+    run.usage = False
+    result = run.run([say("word " * 2_000), done()])
+    assert result.state.spend.completion_tokens > 1_500
+
+
+def test_the_models_calls_of_parts_that_are_unknown(tmp_path: Path) -> None:
+    run = priced(tmp_path)
+    result = run.run([replace(done(), usage=Usage(None, None, 50))])
+    estimate = run.of("request")[0]["tokens"]
+    assert result.state.spend.prompt_tokens == estimate
+    assert result.state.spend.cost_usd == pytest.approx((estimate * 10 + 50 * 100) / 1e6)
+
+
+LANDINGS: list[tuple[dict[str, Any], str]] = [
+    ({"turns": 7}, "85 % of the turns limit"),
+    ({"tokens": 7_000}, "85 % of the tokens limit"),
+    ({"cost_usd": 0.07}, "85 % of the cost_usd limit"),
+]
+
+
+@pytest.mark.parametrize(("limits", "words"), LANDINGS)
+def test_at_85_percent_the_model_is_told_to_land_once(tmp_path: Path, limits: dict[str, Any], words: str) -> None:
+    run = priced(tmp_path, **limits)
+    assert ended(run.run([*(used(look(i), 1_000) for i in range(6)), done()])) == OK
+    told = [m["content"] for m in run.messages() if "Land now" in (m["content"] or "")]
+    assert len(told) == 1 and words in told[0]
+    assert told[0] == last_result(run.messages())
+    assert [(r["limit"], r["landing"]) for r in run.of("limit")] == [(next(iter(limits)), True)]
+
+
+def test_a_steps_own_turns_are_announced_too(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a", limits={"turns": 7}))
+    assert ended(run.run([*(look(i) for i in range(6)), done()])) == OK
+    assert "Land now" in last_result(run.messages())
+
+
+def test_a_step_that_begins_behind_the_mark_is_told_at_once(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"), step("b"), limits={"tokens": 1_000}, context="clear")
+    run.run([used(done(), 900), used(done(), 10)])
+    assert "Land now" in str(run.messages())
+
+
+@pytest.mark.parametrize("limit", ["tokens", "time", "cost_usd"])
+def test_a_steps_own_limits(tmp_path: Path, limit: str) -> None:
+    value = {"tokens": 500, "time": "0.2", "cost_usd": 0.001}[limit]
+    run = project(tmp_path, step("a", limits={limit: value}), step("b"))
+    run.settings(modelOverrides={"scripted": {"inputPrice": 10, "outputPrice": 100}})
+    result = run.run([used(call("Bash", command="sleep 0.4"), 600)])
+    assert ended(result) == ("time_limit" if limit == "time" else "budget", 3)
+    assert "step a's" in reason(result)
+    assert "--max-" not in reason(result), "no flag raises a step's own limit"
+
+
+def test_a_raised_limit_of_a_step_is_taken_from_the_changed_plan(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a", limits={"tokens": 500}))
+    run.run([used(look(1), 600)])
+    run.rewrite(step("a", limits={"tokens": 5_000}))
+    assert ended(run.resume([done()], again(rerun="stale"))) == OK
+
+
+# --- repeats --------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_call_with_the_same_result(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"), step("b"))
+    result = run.run([call("Bash", command="echo noop")] * 5)
+    assert (ended(result), statuses(result)) == (("stuck", 3), ["failed", "todo"])
+    assert len(run.requests) == 5
+    told = ["have made this call" in c for c in contents(run.messages(), "tool")]
+    assert told == [False, False, True, True]
+
+
+def test_keys_in_another_order_are_the_same_call(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"))
+    turns = [call("Grep", pattern="x", path="."), call("Grep", path=".", pattern="x")]
+    assert ended(run.run([*turns, *turns, turns[0]])) == ("stuck", 3)
+
+
+@pytest.mark.parametrize("period", [2, 3, 4])
+def test_cycles(tmp_path: Path, period: int) -> None:
+    run = project(tmp_path, step("a"))
+    result = run.run([look(i % period) for i in range(5 * period)])
+    assert ended(result) == ("stuck", 3)
+    assert len(run.requests) == 5 * period
+    told = [i for i, c in enumerate(contents(run.messages(), "tool"), 1) if "same result" in c]
+    assert told[0] == 3 * period
+
+
+def test_a_cycle_of_five_is_none(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"))
+    assert ended(run.run([*(look(i % 5) for i in range(30)), done()])) == OK
+
+
+def test_a_poll_whose_result_changes_is_not_stopped(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"))
+    poll = call("Bash", command="echo x >> n; wc -l < n")
+    assert ended(run.run([*[poll] * 12, done()])) == OK
+    assert "same result" not in str(run.messages())
+
+
+def test_stuck_is_an_attempt_that_may_be_tried_again(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a", retry={"attempts": 2}))
+    assert ended(run.run([*[call("Ls")] * 5, done()])) == OK
+
+
+def test_stuck_is_resumable(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"))
+    run.run([call("Ls")] * 5)
+    result = run.resume([call("Ls"), done()])
+    assert (ended(result), result.state.steps[0].attempt) == (OK, 2)
