@@ -10,8 +10,9 @@ from pathlib import Path
 
 from planrun import planfile
 from planrun.core.events import FORMAT, Event, Noted, Session, StepChanged
+from planrun.core.fold import apply, fold
 from planrun.core.plan import Json, Plan
-from planrun.core.state import State, apply, fold
+from planrun.core.state import State
 from planrun.errors import ConfigError, PlanChanged, SessionDamaged, UsageError
 from planrun.models.base import Model, Retry
 from planrun.params import typed
@@ -22,9 +23,11 @@ from planrun.runner.signals import Signals
 from planrun.runner.world import Answered, Human, Journal, Price, World
 from planrun.session import log as logs
 from planrun.session import snapshot
+from planrun.session.history import History
 from planrun.session.store import Store, new_id, records
 from planrun.settings import Flags, Settings, resolve
 from planrun.tools.environment import child_environment
+from planrun.tools.history import HISTORY
 from planrun.tools.plan import PLAN_TOOL
 from planrun.tools.process import kill_all
 from planrun.tools.registry import builtin_tools
@@ -298,7 +301,7 @@ def _drive(
             models=seams.models or Models(settings, header, state.replies),
             prices=lambda name: _price(settings, name),
             reply_reserve=lambda name: _reserve(settings, name),
-            tools={t.name: t for t in (*builtin_tools(), PLAN_TOOL)},
+            tools={t.name: t for t in (*builtin_tools(), *HISTORY, PLAN_TOOL)},
             permissions=Permissions.parse(settings.permissions.allow, settings.permissions.ask, settings.permissions.deny),
             human=_human(ask, front),
             signals=signals,
@@ -306,6 +309,7 @@ def _drive(
             spill=workspace / STATE_DIR / "tool-output",
             environment=child_environment(environ, secrets, {}, ()),
             on_retry=front.on_retry,
+            history=History(log.path.parent, log.path),
         )
         runner = Runner(world, state, (*front.observers, snapshot.Keeper(log).observe))
         front.opened(log.path)

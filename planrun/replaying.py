@@ -11,8 +11,9 @@ from typing import Any
 
 from planrun.core import context
 from planrun.core.events import Requested, Responded, Said
+from planrun.core.fold import fold
 from planrun.core.messages import Message
-from planrun.core.state import PlanReader, State, fold
+from planrun.core.state import PlanReader, State
 from planrun.errors import ConfigError
 from planrun.models.base import Model, Reply, Usage
 from planrun.models.replay import Recorded, ReplayModel

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from planrun.core.events import Approval, Compacted, Drop, Event, Responded, Said, Session, StepChanged, encode
+from planrun.core.edits import Drop
+from planrun.core.events import Approval, Compacted, Event, Responded, Said, Session, StepChanged
 from planrun.core.messages import Message, Origin, ToolCall
+from planrun.core.records import encode
 from planrun.session.log import GENESIS, line_digest
 
 CASES = Path(__file__).parent / "cases"

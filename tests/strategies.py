@@ -13,31 +13,27 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from planrun.core.context import Entry, Segment, View
+from planrun.core.edits import Drop, Edit, Elide, Shorten
 from planrun.core.events import (
-    TYPES,
     Approval,
     CallEnded,
     CallStarted,
     Compacted,
-    Drop,
-    Edit,
-    Elide,
     Ended,
     Event,
     Hooked,
     LimitNeared,
     Noted,
-    Record,
     Requested,
     Responded,
     Said,
     Session,
-    Shorten,
     StepChanged,
     Unknown,
 )
 from planrun.core.messages import Message, ToolCall
 from planrun.core.plan import Json, Plan, Step
+from planrun.core.records import TYPES, Record
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure
 

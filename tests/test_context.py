@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planrun.core import context
 from planrun.core.context import LONG_ARGUMENTS, Entry, Segment, View
-from planrun.core.events import Drop, Elide, Shorten
+from planrun.core.edits import Drop, Elide, Shorten
 from planrun.core.messages import Message, Origin, ToolCall, compact_json
 from planrun.core.plan import Strategy
 from planrun.core.strategies import boundary

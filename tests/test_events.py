@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from planrun.core.events import TYPES, CallEnded, Compacted, Drop, Elide, Event, Said, Session, Unknown, decode, encode
+from planrun.core.edits import Drop, Elide
+from planrun.core.events import CallEnded, Compacted, Event, Said, Session, Unknown
 from planrun.core.messages import Message, ToolCall, compact_json
+from planrun.core.records import TYPES, decode, encode
 from planrun.session.log import read_record
 from tests.strategies import events, patient
 

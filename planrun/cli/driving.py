@@ -13,8 +13,8 @@ import click
 
 from planrun import api
 from planrun.cli.printing import complain, say, say_json
-from planrun.core.events import Record
 from planrun.core.plan import Json
+from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.errors import PlanrunError, UsageError
 from planrun.settings import Flags

@@ -10,12 +10,14 @@ from planrun import api
 from planrun.cli.driving import Shown
 from planrun.cli.printing import complain, say, say_json
 from planrun.core.context import PINNED
-from planrun.core.events import Record
+from planrun.core.fold import apply
 from planrun.core.messages import compact_json
 from planrun.core.plan import Step
-from planrun.core.state import State, apply
+from planrun.core.records import Record
+from planrun.core.state import State
 from planrun.core.tokens import raw_tokens
 from planrun.errors import PlanrunError
+from planrun.tools.history import HISTORY
 from planrun.tools.plan import PLAN_TOOL
 from planrun.tools.registry import builtin_tools, schema
 from planrun.views.preview import preview, text
@@ -44,6 +46,6 @@ def dry_run(plan_path: Path, ask: Callable[[], api.Ask], shown: Shown) -> None:
 def _tool_tokens(step: Step) -> float:
     """Tokens of the tool schemas that the step's requests carry."""
     offered = [
-        t for t in (*builtin_tools(), PLAN_TOOL) if step.tools is None or t.name in step.tools or t.name in PINNED
+        t for t in (*builtin_tools(), *HISTORY, PLAN_TOOL) if step.tools is None or t.name in step.tools or t.name in PINNED
     ]
     return raw_tokens(compact_json([schema(t) for t in offered]))

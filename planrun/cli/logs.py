@@ -13,7 +13,7 @@ import click
 from planrun.cli.options import session_dir as session_dir_option
 
 if TYPE_CHECKING:
-    from planrun.core.events import Record
+    from planrun.core.records import Record
 
 _PAUSE = 0.2  # seconds between two looks at a growing log
 

@@ -20,5 +20,7 @@ COMMANDS = {
     "show": Entry("planrun.cli.show", "Show a session: steps, outputs, what was spent."),
     "logs": Entry("planrun.cli.logs", "Print the records of a session as text."),
     "output": Entry("planrun.cli.output", "Print a value that a session left."),
+    "search": Entry("planrun.cli.search", "Search all that was said, also what the context has lost."),
+    "expand": Entry("planrun.cli.expand", "Print originals: records by number, range or step."),
     "config": Entry("planrun.cli.config", "Show the settings in force and where each comes from."),
 }

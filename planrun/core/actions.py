@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from planrun.core.events import Edit, FailureReason
+from planrun.core.edits import Edit
+from planrun.core.events import FailureReason
 from planrun.core.messages import CallStatus, ToolCall
 from planrun.core.plan import Check, Field, Json
 from planrun.errors import Outcome

@@ -23,7 +23,7 @@ class Unclear(ValueError):
 class Search:
     """In mode `words` every word of `pattern` must occur, literally; in mode `boolean` it has AND, OR, NOT and brackets. Quotes
     make a phrase in both. `last` is an age such as 6h; `since` (from then on) and `before` are dates or ISO 8601 times.
-    `role` and `step` are those of messages and summaries alike; a summary has no role."""
+    A summary has no role, and the step before which it was made."""
 
     pattern: str
     mode: Mode = "words"

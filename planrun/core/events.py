@@ -1,16 +1,15 @@
-"""The closed union of events: every fact that a session records. A record is an event with a place in the log.
-
-`encode` and `decode` turn an event into the JSON object of a record and back; fields that hold their default are left
-out. Fields named in the contract have no default, so that they are always written."""
+"""The closed union of events: every fact that a session records. A record (see `records`) is an event with a
+place in the log. Fields named in the contract have no default, so that they are always written."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
+from planrun.core.edits import Edit
 from planrun.core.messages import CallStatus, Message, Origin, Role, ToolCall
-from planrun.core.plan import Json, Strategy
+from planrun.core.plan import Json
 
 FORMAT = 1
 StepStatus = Literal["todo", "in_progress", "done", "failed", "skipped", "blocked"]
@@ -154,46 +153,6 @@ class StepChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Elide:
-    """Tool results whose text gives way to a placeholder (records by number)."""
-
-    kind: ClassVar[str] = "elide"
-    seqs: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Shorten:
-    """Assistant messages whose long call arguments are shortened."""
-
-    kind: ClassVar[str] = "shorten"
-    seqs: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """Messages that leave the active context: all from record `first` to record `last`, inclusive, the system message aside."""
-
-    kind: ClassVar[str] = "drop"
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class Insert:
-    """A note in the place of what it covers."""
-
-    kind: ClassVar[str] = "insert"
-    text: str
-    first: int
-    last: int
-    level: int = 0
-
-
-Edit = Elide | Shorten | Drop | Insert
-_EDITS: dict[str, type[Any]] = {e.kind: e for e in get_args(Edit)}
-
-
-@dataclass(frozen=True, slots=True)
 class Compacted:
     """Edits that turn the old active context into the new one. `boundary` names the step about to start, where there is one."""
 
@@ -283,70 +242,3 @@ Event = (
     Session | Said | Requested | Responded | CallStarted | CallEnded | StepChanged | Compacted | Approval | Hooked
     | LimitNeared | Noted | Ended | Unknown
 )  # fmt: skip
-TYPES: dict[str, type[Any]] = {e.type: e for e in get_args(Event) if e is not Unknown}
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """An event at its place: `seq` counts from 1, `timestamp` in Unix seconds."""
-
-    seq: int
-    timestamp: float
-    event: Event
-
-
-def _shape(cls: type[Any]) -> tuple[tuple[str, object, bool], ...]:
-    out = []
-    for f in fields(cls):
-        made = f.default_factory
-        default = made() if made is not MISSING else f.default
-        out.append((f.name, default, default is MISSING))
-    return tuple(out)
-
-
-_SHAPES: dict[type[Any], tuple[tuple[str, object, bool], ...]] = {c: _shape(c) for c in (*TYPES.values(), *_EDITS.values())}
-
-
-def encode(event: Event) -> dict[str, Any]:
-    """The record's own fields, without seq, timestamp and prev. Strategy names, statuses and texts stand as they are."""
-    if isinstance(event, Unknown):
-        return dict(event.body)
-    body = {"type": event.type}
-    for name, default, always in _SHAPES[type(event)]:
-        value = getattr(event, name)
-        if always or value != default:
-            body[name] = value
-    if isinstance(event, Compacted):
-        body["edits"] = [{"edit": e.kind, **{n: getattr(e, n) for n, *_ in _SHAPES[type(e)]}} for e in event.edits]  # type: ignore[assignment]
-    return body
-
-
-def decode(body: Mapping[str, Any]) -> Event:
-    """The event of a record's fields. Raises ValueError, TypeError or KeyError where they do not fit the type."""
-    cls = TYPES.get(body["type"])
-    if cls is None:
-        return Unknown({k: v for k, v in body.items() if k not in ("seq", "timestamp", "prev")})
-    values: dict[str, Any] = {}
-    for name, _, always in _SHAPES[cls]:
-        if name in body:
-            value = body[name]
-            values[name] = tuple(value) if isinstance(value, list) and name in _TUPLES else value
-        elif always:
-            raise ValueError(f"a {body['type']} record without {name}")
-    if cls is Compacted:
-        values["edits"] = tuple(_edit(e) for e in body["edits"])
-    event: Event = cls(**values)
-    return event
-
-
-_TUPLES = frozenset({"tool_calls", "faults", "messages", "edits"})
-
-
-def _edit(body: Mapping[str, Any]) -> Edit:
-    cls = _EDITS[body["edit"]]
-    values = {n: tuple(body[n]) if n == "seqs" else body[n] for n, *_ in _SHAPES[cls] if n in body}
-    edit: Edit = cls(**values)
-    return edit
-
-
-__all__ = ["Event", "Edit", "Record", "Strategy", "decode", "encode"]

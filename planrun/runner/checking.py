@@ -84,7 +84,7 @@ def _ran(step: Step, call_id: str, finished: Finished, written: str) -> CallEnde
         return CallEnded(call_id, "run", status, seconds, step.id, text)
     fields = tuple(f for f in step.output if f.type != "file")
     output, faults = outputs.from_run(fields, stdout, written)
-    return CallEnded(call_id, "run", "ok", seconds, step.id, shown, output, faults)
+    return CallEnded(call_id, "run", "ok", seconds, step.id, shown, None if faults else output, faults)
 
 
 def _one_line(command: str) -> str:

@@ -28,7 +28,7 @@ def environment_of(world: World, state: State, step: Step) -> dict[str, str]:
 def context_of(world: World, state: State, step: Step) -> ToolContext:
     left = budget.time_left(state, step)
     deadline = None if left is None else time.monotonic() + left
-    return ToolContext(world.workspace, world.spill, environment_of(world, state, step), deadline)
+    return ToolContext(world.workspace, world.spill, environment_of(world, state, step), deadline, history=world.history)
 
 
 def execute(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import assert_never
 
-
 from planrun.core.actions import (
     Action,
     Answer,
@@ -24,9 +23,11 @@ from planrun.core.actions import (
     Verify,
 )
 from planrun.core.decide import decide
-from planrun.core.events import Approval, CallEnded, Ended, Event, Record, Said, StepChanged
+from planrun.core.events import Approval, CallEnded, Ended, Event, Said, StepChanged
+from planrun.core.fold import apply
 from planrun.core.messages import Message
-from planrun.core.state import State, apply
+from planrun.core.records import Record
+from planrun.core.state import State
 from planrun.errors import EXIT_CODES, Interrupted, Outcome, PlanrunError
 from planrun.runner import asking, calling, checking, compacting
 from planrun.runner.world import World

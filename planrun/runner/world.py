@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from planrun.core.events import Event, Record, Session
+from planrun.core.events import Event, Session
 from planrun.core.plan import Plan
+from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.models.base import Model, Retry
 from planrun.policy.permissions import Permissions
 from planrun.runner.signals import Signals
-from planrun.tools.base import Tool
+from planrun.tools.base import History, Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class World:
     spill: Path
     environment: Mapping[str, str]
     on_retry: Callable[[Retry], None] = field(default=lambda retry: None)
+    history: History | None = None
     schemas: dict[tuple[str, ...] | None, tuple[bytes, str]] = field(default_factory=dict)
 
     def model_name(self, state: State, step_model: str | None) -> str:

@@ -18,8 +18,9 @@ from typing import Any, BinaryIO
 
 import jsonlines
 
-from planrun.core.events import Event, Record, decode, encode
+from planrun.core.events import Event
 from planrun.core.messages import compact_json, well_formed
+from planrun.core.records import Record, decode, encode
 from planrun.errors import ConfigError, SessionDamaged, StorageError
 from planrun.session import lock
 

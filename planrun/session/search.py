@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from planrun.core.archive import Found, Hit, Search
 from planrun.session import index, terms
-from planrun.session.query import Phrase, Query, parse, wanted
+from planrun.session.query import Phrase, Query, expression, parse, wanted
 from planrun.session.scan import Filter, scan
 from planrun.session.texts import Doc, body_at, doc_of
 from planrun.session.times import span
@@ -34,7 +34,7 @@ _CONDITIONS = {
     "before": "doc.timestamp < :before",
 }
 _SCOPES = {"message": "doc.level is null", "summary": "doc.level is not null"}
-_WORD = re.compile(r"[^\W_]+|[^\x00-\x7f]")
+_PIECE = re.compile(r"(?:[0-9A-Za-z]|[^\x00-\x7f])+")
 _UNSHOWN = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 
 
@@ -87,7 +87,7 @@ def _answer(
     conditions = [sql for name, sql in _CONDITIONS.items() if getattr(only, name) is not None]
     conditions += [_SCOPES[only.scope]] if only.scope in _SCOPES else []
     where = " and ".join([_HITS, *conditions])
-    values: dict[str, object] = {"query": f"text : {expression_of(query)}", "low": low, "high": high, "limit": asked.limit}
+    values: dict[str, object] = {"query": expression(query), "low": low, "high": high, "limit": asked.limit}
     values |= {name: getattr(only, name) for name in _CONDITIONS}
     ids = [i for (i,) in db.execute(f"select fts.rowid {where} order by fts.rowid desc limit {WINDOW + 1}", values)]
     more = len(ids) > WINDOW
@@ -101,12 +101,6 @@ def _answer(
     damaged = index.damaged_lines(db)
     counted = {path.stem: damaged[path.stem] for path in paths if path.stem in damaged}
     return Found(tuple(hits), min(len(ids), WINDOW), more, _message(hits, query), (*notices, *_damage(counted)))
-
-
-def expression_of(query: Query) -> str:
-    from planrun.session.query import expression
-
-    return f"({expression(query)})"
 
 
 def _hit(path: Path, key: int, offset: int, query: Query) -> Hit:
@@ -169,11 +163,11 @@ def snippet_of(text: str, phrases: Sequence[Phrase]) -> str:
 
 
 def _find(text: str, phrase: Phrase) -> int | None:
-    """Where a phrase begins in a text: the place of the word that its words begin with."""
+    """Where a phrase begins in a text; of pairs of characters in a run, exactly, of other words in a piece, about."""
     sought, size = phrase.words, len(phrase.words)
     seen: list[tuple[str, int]] = []
-    for found in _WORD.finditer(text):
-        seen += [(word, found.start()) for word in terms.words(found[0])]
+    for found in _PIECE.finditer(text):
+        seen += [(word, found.start() + i) for i, word in enumerate(terms.words(found[0]))]
         while len(seen) >= size:
             here = [word for word, _ in seen[:size]]
             if here[:-1] == list(sought[:-1]) and (here[-1].startswith(sought[-1]) if phrase.prefix else here[-1] == sought[-1]):

@@ -18,8 +18,9 @@ from typing import BinaryIO
 
 from planrun import __version__
 from planrun.core.codec import Codec, codec_of
-from planrun.core.events import Ended, Record
+from planrun.core.events import Ended
 from planrun.core.messages import compact_json
+from planrun.core.records import Record
 from planrun.core.state import PlanReader, State
 from planrun.session.log import Log, Reader, line_digest
 

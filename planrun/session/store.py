@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from planrun.core.events import Ended, Record, Session
+from planrun.core.events import Ended, Session
+from planrun.core.records import Record
 from planrun.errors import Outcome, SessionDamaged, UsageError
 from planrun.session.log import Reader, read_record
 

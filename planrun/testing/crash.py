@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-from planrun.core.events import Event, Record
+from planrun.core.events import Event
+from planrun.core.records import Record
 from planrun.session.log import Log
 
 Moment = Literal["before", "half", "after"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from planrun.core.archive import Expanded, Found, Search
 from planrun.core.messages import CallStatus
 
 
@@ -18,6 +19,17 @@ class ToolResult:
 
     text: str
     status: CallStatus = "ok"
+
+
+class History(Protocol):
+    """The archive, seen from the session named `session`. `search` raises Unclear; `expand` gives at most about so many tokens
+    and characters."""
+
+    session: str
+
+    def search(self, asked: Search) -> Found: ...
+
+    def expand(self, ids: str, results: bool, tokens: float, characters: float) -> Expanded: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +46,7 @@ class ToolContext:
     limit: int = 50_000
     protected: tuple[str, ...] = (".thclaws",)
     sandbox: tuple[str, ...] = ()
+    history: History | None = None
 
 
 @dataclass(frozen=True, slots=True)

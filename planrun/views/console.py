@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from planrun.core.events import Ended, Noted, Record, Session
+from planrun.core.events import Ended, Noted, Session
+from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.models.base import Retry
 from planrun.views.line import NORMAL, QUIET, Line

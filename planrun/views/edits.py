@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from planrun.core.events import Compacted, Drop, Elide, Insert, Shorten
+from planrun.core.edits import Drop, Elide, Insert, Shorten
+from planrun.core.events import Compacted
 from planrun.views.words import amount, one_line, plural
 
 

@@ -12,7 +12,8 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live as Region
 from rich.text import Text
 
-from planrun.core.events import CallEnded, CallStarted, Ended, Noted, Record, Requested, Responded
+from planrun.core.events import CallEnded, CallStarted, Ended, Noted, Requested, Responded
+from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.models.base import Retry
 from planrun.views.board import STYLES, board

@@ -14,7 +14,6 @@ from planrun.core.events import (
     Hooked,
     LimitNeared,
     Noted,
-    Record,
     Requested,
     Responded,
     Said,
@@ -22,6 +21,7 @@ from planrun.core.events import (
     StepChanged,
     Unknown,
 )
+from planrun.core.records import Record
 from planrun.views.edits import boundary
 from planrun.views.words import amount, duration, money, one_line
 

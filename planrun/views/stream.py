@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
-from planrun.core.events import Record
+from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.views.screen import drop
 

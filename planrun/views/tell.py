@@ -14,7 +14,6 @@ from planrun.core.events import (
     Hooked,
     LimitNeared,
     Noted,
-    Record,
     Requested,
     Responded,
     Said,
@@ -22,6 +21,7 @@ from planrun.core.events import (
     StepChanged,
     Unknown,
 )
+from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.views.calls import ended, started
 from planrun.views.edits import boundary

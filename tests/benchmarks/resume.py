@@ -15,20 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from planrun.api import read_plan
-from planrun.core.events import (
-    CallEnded,
-    CallStarted,
-    Compacted,
-    Drop,
-    Event,
-    Requested,
-    Responded,
-    Said,
-    Session,
-    StepChanged,
-)
+from planrun.core.edits import Drop
+from planrun.core.events import CallEnded, CallStarted, Compacted, Event, Requested, Responded, Said, Session, StepChanged
+from planrun.core.fold import apply
 from planrun.core.messages import Message, ToolCall, compact_json
-from planrun.core.state import State, apply
+from planrun.core.state import State
 from planrun.session import log as logs
 from planrun.session import snapshot
 

@@ -9,13 +9,25 @@ from typing import Any
 
 import pytest
 
-from planrun.core.events import Event, Record
+from planrun.core.events import Event
+from planrun.core.records import Record
 from planrun.models.base import Reply
 from planrun.session.log import Log
 from planrun.testing.crash import Crash
 from planrun.testing.model import call, calls, done
 from tests.runner.driving import (
-    Project, Yes, again, ask, contents, ended, last_result, project, reason, shell, statuses, step,
+    Project,
+    Yes,
+    again,
+    ask,
+    contents,
+    ended,
+    last_result,
+    project,
+    reason,
+    shell,
+    statuses,
+    step,
 )  # fmt: skip
 
 OK, HUMAN = ("finished", 0), ("needs_human", 4)

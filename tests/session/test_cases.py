@@ -12,10 +12,12 @@ from planrun.api import read_plan
 from planrun.core import context
 from planrun.core.actions import Action, AskHuman, AskModel, Begin, Brief, Compact, Say, Settle
 from planrun.core.decide import decide
-from planrun.core.events import Noted, Record, Said
+from planrun.core.events import Noted, Said
+from planrun.core.fold import apply, fold
 from planrun.core.messages import Message
 from planrun.core.plan import Strategy
-from planrun.core.state import State, apply, fold
+from planrun.core.records import Record
+from planrun.core.state import State
 from planrun.core.strategies import boundary
 from planrun.errors import SessionDamaged
 from planrun.session import log as logs

@@ -15,9 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planrun.core.codec import codec_of
-from planrun.core.events import Compacted, Drop, Ended, Event, Noted, Record, Said, Session, StepChanged
+from planrun.core.edits import Drop
+from planrun.core.events import Compacted, Ended, Event, Noted, Said, Session, StepChanged
+from planrun.core.fold import apply, fold
 from planrun.core.plan import Json, Plan
-from planrun.core.state import State, apply, fold
+from planrun.core.records import Record
+from planrun.core.state import State
 from planrun.session import log as logs
 from planrun.session import snapshot
 from planrun.session.store import records

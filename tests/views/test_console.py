@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from planrun.core.events import Record, Session
-from planrun.core.state import State, apply
+from planrun.core.events import Session
+from planrun.core.fold import apply
+from planrun.core.records import Record
+from planrun.core.state import State
 from planrun.models.base import Retry
 from planrun.views.board import board
 from planrun.views.console import Plain, console, resume_command

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planrun.core.events import Record
+from planrun.core.fold import fold
 from planrun.core.plan import Json
-from planrun.core.state import State, fold
+from planrun.core.records import Record
+from planrun.core.state import State
 from planrun.errors import Outcome
 from planrun.testing.model import done, failed
 from planrun.views.junit import junit

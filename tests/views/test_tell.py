@@ -8,8 +8,9 @@ from pathlib import Path
 from hypothesis import given
 
 from planrun import api
-from planrun.core.events import Record
-from planrun.core.state import State, apply
+from planrun.core.fold import apply
+from planrun.core.records import Record
+from planrun.core.state import State
 from planrun.models.base import Retry
 from planrun.testing.model import call, calls, done, say
 from planrun.views.console import lines, retry_text

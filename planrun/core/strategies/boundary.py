@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from planrun.core import context
 from planrun.core.context import View
-from planrun.core.events import Drop, Edit, Elide, Shorten
+from planrun.core.edits import Drop, Edit, Elide, Shorten
 from planrun.core.plan import Strategy
+
 
 def edits(strategy: Strategy, view: View) -> tuple[Edit, ...]:
     """The edits that `strategy` makes of `view` before a step starts; empty when nothing would shrink."""

@@ -1,0 +1,34 @@
+"""The archive of a folder of sessions, as somebody in one of them sees it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from planrun.core.archive import Expanded, Found, Search
+from planrun.session.expand import Room, expand
+from planrun.session.search import search
+
+
+class History:
+    """Searches and gives back the session whose log is `log`, and on request the others of its folder."""
+
+    def __init__(self, folder: Path, log: Path | None) -> None:
+        self._folder, self._log = folder, log
+        self.session = log.stem if log else ""
+
+    def search(self, asked: Search) -> Found:
+        """Raises Unclear."""
+        if asked.all_sessions:
+            return search(sorted(self._folder.glob("*.jsonl")), asked)
+        return search([self._log] if self._log else [], asked)
+
+    def expand(self, ids: str, results: bool = False, tokens: float | None = None, characters: float | None = None) -> Expanded:
+        """`ids` as `session.expand` explains them; at most about so many tokens and characters."""
+        endless = float("inf")
+        return expand(ids, self._find, results, Room(tokens or endless, characters or endless))
+
+    def _find(self, session: str) -> Path | None:
+        if not session:
+            return self._log
+        path = self._folder / f"{session}.jsonl"
+        return path if "/" not in session and path.is_file() else None
