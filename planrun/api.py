@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from planrun import planfile
 from planrun.core.events import FORMAT, Event, Noted, Session, StepChanged
 from planrun.core.fold import apply, fold
+from planrun.core.messages import compact_json
 from planrun.core.plan import Json, Plan
 from planrun.core.state import State
+from planrun.core.tokens import raw_tokens
 from planrun.errors import ConfigError, PlanChanged, SessionDamaged, UsageError
 from planrun.models.base import Model, Retry
 from planrun.params import typed
@@ -26,11 +29,12 @@ from planrun.session import snapshot
 from planrun.session.history import History
 from planrun.session.store import Store, new_id, records
 from planrun.settings import Flags, Settings, resolve
+from planrun.tools.base import Tool
 from planrun.tools.environment import child_environment
 from planrun.tools.history import HISTORY
 from planrun.tools.plan import PLAN_TOOL
 from planrun.tools.process import kill_all
-from planrun.tools.registry import builtin_tools
+from planrun.tools.registry import builtin_tools, schema
 
 STATE_DIR = ".thclaws"
 
@@ -84,6 +88,11 @@ class _Everybody:
         return Answered(True, "--approve all")
 
 
+def all_tools() -> tuple[Tool, ...]:
+    """Every tool, in the order in which models are offered them."""
+    return (*builtin_tools(), *HISTORY, PLAN_TOOL)
+
+
 def read_plan(header: Session) -> Plan:
     """The plan of a session record, from the text in it alone. Raises PlanInvalid."""
     return planfile.parse(header.plan, header.plan_path, header.files).plan
@@ -110,6 +119,7 @@ def prepare(plan_path: Path, ask: Ask, *, cwd: Path, environ: Mapping[str, str])
         options=_options(ask, settings),
         files=loaded.files,
         env=_declared(plan, environ),
+        tools={t.name: round(raw_tokens(compact_json(schema(t)))) for t in all_tools()},
     )
     path = Store(settings.session_dir).path(header.session)
     if path.exists() or path.is_symlink():
@@ -159,7 +169,7 @@ def resume(
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[logs.BinaryIO, State, logs.Reader]]:
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, State, logs.Reader]]:
     """The log of `path`, locked and folded, by way of its snapshot where that one fits."""
     file = logs.open_locked(path)
     try:
@@ -203,7 +213,7 @@ def _changes(header: Session, plan: Plan, state: State, ask: Ask) -> list[Event]
     """What a resume changes before it goes on: an adopted plan, steps to skip or to run again."""
     events: list[Event] = []
     again: set[str] = set()
-    loaded = _plan_now(header)
+    loaded = _plan_now(header) if ask.rerun != "none" else None
     if loaded is not None and loaded.digest != header.plan_digest:
         if ask.rerun is None:
             raise PlanChanged(
@@ -301,7 +311,7 @@ def _drive(
             models=seams.models or Models(settings, header, state.replies),
             prices=lambda name: _price(settings, name),
             reply_reserve=lambda name: _reserve(settings, name),
-            tools={t.name: t for t in (*builtin_tools(), *HISTORY, PLAN_TOOL)},
+            tools={t.name: t for t in all_tools()},
             permissions=Permissions.parse(settings.permissions.allow, settings.permissions.ask, settings.permissions.deny),
             human=_human(ask, front),
             signals=signals,
@@ -309,6 +319,7 @@ def _drive(
             spill=workspace / STATE_DIR / "tool-output",
             environment=child_environment(environ, secrets, {}, ()),
             on_retry=front.on_retry,
+            hooks=settings.hooks,
             history=History(log.path.parent, log.path),
         )
         runner = Runner(world, state, (*front.observers, snapshot.Keeper(log).observe))

@@ -57,7 +57,7 @@ class Hook:
     """A command of the user's; `timeout` in seconds. With `fail_closed` a hook that fails stands for a refusal."""
 
     command: str
-    timeout: float = 60.0
+    timeout: float = 5.0
     fail_closed: bool = False
 
 

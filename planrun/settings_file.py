@@ -81,7 +81,7 @@ class PermissionsTable(_Table):
 
 class HookTable(_Own):
     command: Name
-    timeout: Seconds = 60.0
+    timeout: Seconds = 5.0
     fail_closed: bool = False
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planrun.core import context
+from planrun.core import context, editing
 from planrun.core.context import LONG_ARGUMENTS, Entry, Segment, View
 from planrun.core.edits import Drop, Elide, Shorten
 from planrun.core.messages import Message, Origin, ToolCall, compact_json
@@ -41,7 +41,7 @@ def seqs(view: View) -> list[int]:
 
 
 def compacted(strategy: Strategy, view: View) -> View:
-    return boundary.apply(view, boundary.edits(strategy, view))
+    return editing.apply(view, boundary.edits(strategy, view))
 
 
 @patient
@@ -73,9 +73,9 @@ def test_a_strategy_keeps_pairs_whole_and_is_never_longer(strategy: Strategy, vi
 @given(strategies, conversations())
 def test_twice_is_once(strategy: Strategy, view: View) -> None:
     edits = boundary.edits(strategy, view)
-    once = boundary.apply(view, edits)
+    once = editing.apply(view, edits)
     assert boundary.edits(strategy, once) == ()
-    assert boundary.apply(once, edits) == once
+    assert editing.apply(once, edits) == once
 
 
 @patient
@@ -121,7 +121,7 @@ def test_compact_touches_nothing_but_results_and_long_arguments(view: View) -> N
 @patient
 @given(conversations(), st.lists(st.integers(1, 60)), st.integers(1, 60), st.integers(1, 60))
 def test_cached_sizes_and_digests_are_those_of_the_messages(view: View, some: list[int], first: int, last: int) -> None:
-    edited = boundary.apply(view, (Elide(tuple(some)), Shorten(tuple(some)), Drop(first, last)))
+    edited = editing.apply(view, (Elide(tuple(some)), Shorten(tuple(some)), Drop(first, last)))
     fresh = tuple(
         Segment(s.step, tuple(Entry(e.seq, e.message, e.origin, e.name, e.settled) for e in s.entries)) for s in edited
     )
@@ -134,7 +134,7 @@ def test_the_placeholder_says_what_went() -> None:
     view = view_of(*_pair("x" * 500))
     edits = boundary.edits("compact", view)
     assert edits == (Elide((4,)),)
-    text = context.messages(boundary.apply(view, edits))[-1].content
+    text = context.messages(editing.apply(view, edits))[-1].content
     assert text == "[ToolResult elided by step-boundary compaction: Bash, 500 chars, id 4]"
 
 
@@ -171,7 +171,7 @@ def _pair(result: str, arguments: str = "{}") -> Iterable[Message]:
 def test_shortened_arguments_are_shorter_valid_json(arguments: object) -> None:
     text = compact_json(arguments)
     view = view_of(*_pair("ok", text))
-    after = boundary.apply(view, boundary.edits("compact", view))
+    after = editing.apply(view, boundary.edits("compact", view))
     cut = context.messages(after)[1].tool_calls[0].arguments
     assert len(cut) <= LONG_ARGUMENTS < len(text)
     assert "shortened by step-boundary compaction: Bash" in cut

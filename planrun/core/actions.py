@@ -11,6 +11,8 @@ from planrun.core.messages import CallStatus, ToolCall
 from planrun.core.plan import Check, Field, Json
 from planrun.errors import Outcome
 
+Trigger = Literal["boundary", "budget", "overflow", "manual"]
+
 
 @dataclass(frozen=True, slots=True)
 class Skip:
@@ -20,11 +22,25 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Edit the active context at the boundary before `step`."""
+    """Edit the active context: at the boundary before `step`, or inside it to fit the window."""
 
     step: str
     strategy: str
+    trigger: Trigger
     edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summarise:
+    """Let a summary take the place of the records `first` to `last`; `level` 1 sums up messages, a higher one summaries. Without a
+    `model` the digest does it."""
+
+    step: str
+    trigger: Trigger
+    first: int
+    last: int
+    level: int
+    model: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,5 +161,5 @@ class End:
 
 
 Action = (
-    Skip | Compact | Begin | Brief | AskModel | RunCalls | Answer | EndCall | RunCommand | Verify | Settle | Say | AskHuman | End
+    Skip | Compact | Summarise | Begin | Brief | AskModel | RunCalls | Answer | EndCall | RunCommand | Verify | Settle | Say | AskHuman | End
 )  # fmt: skip

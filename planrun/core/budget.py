@@ -79,7 +79,8 @@ def exceeded(state: State, step: Step, *, before_model: bool = True) -> End | No
         if use.used >= use.maximum and (before_model or use.name == "time"):
             whose = f"step {use.scope}'s" if use.scope else "the"
             text = f"{whose} limit of {use.maximum:g} {_UNITS[use.name]} is reached ({use.used:g} used)"
-            return End(_OUTCOMES[use.name], f"{text}; raise it with {_FLAGS[use.name]} on resume")
+            how = "in the plan and resume with --rerun stale" if use.scope else f"with {_FLAGS[use.name]} on resume"
+            return End(_OUTCOMES[use.name], f"{text}; raise it {how}")
     return None
 
 

@@ -7,17 +7,27 @@ That is why a turn costs the same at step 1,000 as at step 1."""
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
-from planrun.core.messages import Message, Origin, ToolCall, compact_json, well_formed
+from planrun.core.messages import Message, Origin, ToolCall, compact_json
 from planrun.core.tokens import PER_MESSAGE, raw_tokens
 
 PINNED = frozenset({"UpdatePlanStep"})  # tools whose results no compaction touches
 LONG_ARGUMENTS = 2_000  # characters of a call's arguments that stay in full
-_KEPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a note covers: the records `first` to `last`. `level` is that of its edit; `filler` marks the short line that only keeps
+    user and assistant taking turns."""
+
+    level: int
+    first: int
+    last: int
+    filler: bool = False
+    deterministic: bool = False
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,12 @@ class Entry:
     origin: Origin
     name: str | None = None
     settled: bool = False  # already a placeholder or shortened: never edited again
+    note: Note | None = None
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last record of the archive that this message stands for."""
+        return (self.note.first, self.note.last) if self.note else (self.seq, self.seq)
 
     @cached_property
     def wire(self) -> bytes:
@@ -191,49 +207,3 @@ def _elidable(entry: Entry) -> bool:
     if entry.settled or entry.message.role != "tool" or entry.name in PINNED:
         return False
     return len(entry.message.content or "") > len(placeholder(entry))
-
-
-def elided(entry: Entry) -> Entry:
-    """The entry with a placeholder for its text. One that was edited before stays: twice is once."""
-    if entry.settled:
-        return entry
-    return replace(entry, message=replace(entry.message, content=placeholder(entry)), settled=True)
-
-
-def shortened(entry: Entry) -> Entry:
-    """The entry with long call arguments cut, still valid JSON with the same keys where they fit. Twice is once."""
-    if entry.settled:
-        return entry
-    calls = tuple(
-        replace(c, arguments=_shorten(c, entry.seq)) if len(c.arguments) > LONG_ARGUMENTS else c
-        for c in entry.message.tool_calls
-    )
-    return replace(entry, message=replace(entry.message, tool_calls=calls), settled=True)
-
-
-def _shorten(call: ToolCall, seq: int) -> str:
-    note = f"[arguments shortened by step-boundary compaction: {call.name}, {len(call.arguments)} chars, id {seq}]"
-    cut = _cut(json.loads(call.arguments), note)
-    text = well_formed(compact_json(cut))  # half a character may stand escaped in the arguments
-    return text if len(text) <= LONG_ARGUMENTS else compact_json({"shortened": note})
-
-
-def _cut(value: object, note: str) -> object:
-    if isinstance(value, str) and len(value) > _KEPT + len(note):
-        return value[:_KEPT] + note
-    if isinstance(value, dict):
-        return {k: _cut(v, note) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_cut(v, note) for v in value]
-    return value
-
-
-def map_entries(view: View, change: Iterable[int], edit: Callable[[Entry], Entry]) -> View:
-    """The view with `edit` (Entry -> Entry) applied to the entries of these records; other segments stay the same objects."""
-    wanted = set(change)
-    out = []
-    for segment in view:
-        if any(e.seq in wanted for e in segment.entries):
-            segment = Segment(segment.step, tuple(edit(e) if e.seq in wanted else e for e in segment.entries))
-        out.append(segment)
-    return tuple(out)

@@ -4,7 +4,7 @@ Each action leads to a state in which `decide` goes on, so a run that was cut of
 
 from __future__ import annotations
 
-from planrun.core import context, prompts, steps
+from planrun.core import context, pressure, prompts, steps
 from planrun.core.actions import Action, Answer, AskHuman, Begin, Compact, End, EndCall, Say, Settle, Skip
 from planrun.core.expressions import ExpressionError, evaluate, test
 from planrun.core.plan import Json, Step, Strategy
@@ -90,7 +90,9 @@ def _enter(state: State, step: Step) -> Action:
         others = tuple(s for s in state.view if s.step != step.id)
         edits = boundary.edits(strategy, others)
         if edits:
-            return Compact(step.id, strategy, edits)
+            return Compact(step.id, strategy, "boundary", edits)
+        if strategy == "summary" and (note := pressure.finished_steps(state, step, others)):
+            return note
     return Begin(step.id, now.attempt + 1, now.note if now.status == "failed" else None)
 
 

@@ -1,17 +1,18 @@
-"""Edits of the active context: what a compaction does to messages. A closed union."""
+"""Edits of the active context: what a compaction does to messages. A closed union; records are named by number."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 
 @dataclass(frozen=True, slots=True)
 class Elide:
-    """Tool results whose text gives way to a placeholder (records by number)."""
+    """Tool results whose text gives way to a placeholder. `by` says which wording: at a boundary, or to fit the window."""
 
     kind: ClassVar[str] = "elide"
     seqs: tuple[int, ...]
+    by: Literal["boundary", "window"] = "boundary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,15 @@ class Shorten:
 
     kind: ClassVar[str] = "shorten"
     seqs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One message that is too long by itself: its first and last characters stay, `keep` in all, with a line in between."""
+
+    kind: ClassVar[str] = "cut"
+    seq: int
+    keep: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +43,14 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """A note in the place of what it covers."""
+    """A note in the place of the messages `first` to `last`, which leave, notes among them included. `level` 0 is a notice, 1 a summary of messages, 2 and more a summary of summaries. `deterministic` says that no model wrote it."""
 
     kind: ClassVar[str] = "insert"
     text: str
     first: int
     last: int
     level: int = 0
+    deterministic: bool = False
 
 
-Edit = Elide | Shorten | Drop | Insert
+Edit = Elide | Shorten | Cut | Drop | Insert

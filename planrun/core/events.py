@@ -13,7 +13,7 @@ from planrun.core.plan import Json
 
 FORMAT = 1
 StepStatus = Literal["todo", "in_progress", "done", "failed", "skipped", "blocked"]
-FailureReason = Literal["step_failed", "verify_failed", "output_invalid", "stuck", "turn_limit", "time_limit", "context"]
+FailureReason = Literal["step_failed", "verify_failed", "output_invalid", "stuck", "turn_limit"]
 ApprovalDecision = Literal["asked", "approved", "denied"]
 Purpose = Literal["step", "summary"]
 
@@ -36,7 +36,7 @@ class Session:
     options: dict[str, Json] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
-    tools: str = ""  # digest of the tool schemas
+    tools: dict[str, int] = field(default_factory=dict)  # tokens of each tool's schema, uncalibrated
     parent: str = ""
 
 
@@ -110,6 +110,7 @@ class Responded:
     error: str | None = None
     cost_usd: float | None = None
     purpose: Purpose = "step"
+    text: str | None = None  # a summariser's answer; a step's is a message
 
 
 @dataclass(frozen=True, slots=True)

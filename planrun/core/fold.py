@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from planrun.core import context
+from planrun.core import context, editing
 from planrun.core.context import Entry
 from planrun.core.events import (
     Approval,
@@ -28,7 +28,6 @@ from planrun.core.events import (
 from planrun.core.plan import Plan
 from planrun.core.records import Record
 from planrun.core.state import RECENT, CheckResult, PlanReader, Spend, State, StepState, Unsettled, fingerprint
-from planrun.core.strategies import boundary
 from planrun.core.tokens import calibrate
 
 
@@ -166,7 +165,8 @@ def _responded(state: State, event: Responded) -> State:
             cost_usd=cost,
         )
 
-    state = replace(state, request=None, spend=add(state.spend), factor=factor)
+    overflows = state.overflows if event.error is not None else 0
+    state = replace(state, request=None, spend=add(state.spend), factor=factor, overflows=overflows)
     if sent.step is None or event.purpose != "step":
         return state
     turn = event.error is None  # a failure of the provider is no turn
@@ -223,7 +223,8 @@ def _step_changed(state: State, event: StepChanged) -> State:
         return replace(_on_step(state, index, lambda _: fresh), current=index, view=kept, in_flight=(), unended=())
 
     if event.status in ("todo", "skipped"):
-        state = replace(state, view=tuple(s for s in state.view if s.step != event.step))
+        asked = state.question if state.question and state.question.step != event.step else None
+        state = replace(state, view=tuple(s for s in state.view if s.step != event.step), question=asked)
 
     def change(s: StepState) -> StepState:
         return replace(
@@ -234,6 +235,7 @@ def _step_changed(state: State, event: StepChanged) -> State:
             files=event.files,
             reason=event.reason,
             tries=0 if event.status == "todo" else s.tries,
+            baseline=None if event.status == "todo" else s.baseline,
             failed_at=state.seq if event.status == "failed" else s.failed_at,
         )
 
@@ -253,7 +255,7 @@ def _frontier(state: State, start: int) -> int:
 
 def _compacted(state: State, event: Compacted) -> State:
     copied = state.archived if event.messages is not None else state.copied_at
-    view = boundary.apply(state.view, event.edits)
+    view = editing.apply(state.view, event.edits, state.seq)
     return replace(state, view=view, compactions=state.compactions + 1, copied_at=copied)
 
 
@@ -265,12 +267,16 @@ def _approval(state: State, event: Approval) -> State:
 
 
 def _limit(state: State, event: LimitNeared) -> State:
-    if event.limit == "window":
-        return replace(state, window=int(event.maximum))
+    if event.limit == "window":  # `used` is what was estimated for the request that was too long
+        shy = event.used > 0 and event.used <= event.maximum
+        factor = state.factor * event.maximum / event.used * 1.05 if shy else state.factor
+        return replace(state, window=int(event.maximum), overflows=state.overflows + 1, factor=factor)
     return replace(state, landing=(*state.landing, event.limit)) if event.landing else state
 
 
 def _noted(state: State, event: Noted) -> State:
+    if event.kind == "summary_failed":
+        return replace(state, digest_only=event.step)
     if event.kind != "resumed":
         return state
     if state.request is not None:  # a kill cut it off: it was paid for, as far as anyone can tell
@@ -279,6 +285,8 @@ def _noted(state: State, event: Noted) -> State:
     return replace(
         state,
         ended=None,
+        overflows=0,
+        digest_only=None,
         resumed_at=state.seq,
         options=merged,
         settings=event.settings or state.settings,

@@ -40,13 +40,18 @@ def encode(event: Event) -> dict[str, Any]:
     """The record's own fields, without seq, timestamp and prev. Strategy names, statuses and texts stand as they are."""
     if isinstance(event, Unknown):
         return dict(event.body)
-    body = {"type": event.type}
-    for name, default, always in _SHAPES[type(event)]:
-        value = getattr(event, name)
+    body: dict[str, Any] = {"type": event.type, **_fields(event)}
+    if isinstance(event, Compacted):
+        body["edits"] = [{"edit": e.kind, **_fields(e)} for e in event.edits]
+    return body
+
+
+def _fields(item: object) -> dict[str, Any]:
+    body = {}
+    for name, default, always in _SHAPES[type(item)]:
+        value = getattr(item, name)
         if always or value != default:
             body[name] = value
-    if isinstance(event, Compacted):
-        body["edits"] = [{"edit": e.kind, **{n: getattr(e, n) for n, *_ in _SHAPES[type(e)]}} for e in event.edits]  # type: ignore[assignment]
     return body
 
 

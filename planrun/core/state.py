@@ -112,6 +112,8 @@ class State:
     replies: int = 0  # answers received: where a replayed recording goes on
     factor: float = 1.0
     window: int | None = None  # taught by an endpoint
+    overflows: int = 0  # requests refused as too long since the last answer
+    digest_only: str | None = None  # the step whose summaries no model writes any more: it failed to
     approvals: tuple[Approval, ...] = ()
     question: Approval | None = None
     landing: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.core import budget, context, guard, plantool, prompts
+from planrun.core import budget, context, guard, plantool, pressure, prompts
 from planrun.core.actions import (
     Action,
     Answer,
@@ -128,7 +128,13 @@ def _prompt_step(state: State, step: Step, now: StepState) -> Action:
     calls = context.unanswered(state.view)
     if calls:
         return _calls(state, step, now, calls)
-    return _lost(state, step, now) or _nudge(state, step, now) or budget.exceeded(state, step) or AskModel(step.id)
+    return (
+        _lost(state, step, now)
+        or _nudge(state, step, now)
+        or budget.exceeded(state, step)
+        or pressure.relieve(state, step)
+        or AskModel(step.id)
+    )
 
 
 def _calls(state: State, step: Step, now: StepState, calls: tuple[ToolCall, ...]) -> Action:

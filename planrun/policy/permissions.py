@@ -160,9 +160,16 @@ def _spellings(tool: str, subject: str, workspace: Path | None) -> set[str]:
     plain = os.path.normpath(subject or ".")
     if workspace is None:
         return {plain}
-    given = os.path.join(workspace, plain)
-    real = os.path.realpath(given) if "\0" not in given else given
-    return {each for path in (os.path.normpath(given), real) for each in (path, os.path.relpath(path, workspace))}
+    base = _spelled(os.fspath(workspace))
+    given = os.path.normpath(os.path.join(base, plain))
+    # Through bytes, so that a name beyond ASCII works in a C locale too.
+    real = _spelled(os.path.realpath(os.fsdecode(given.encode("utf-8", "surrogateescape")))) if "\0" not in given else given
+    return {each for path in (given, real) for each in (path, os.path.relpath(path, base))}
+
+
+def _spelled(path: str) -> str:
+    """A path of the file system as rules spell it, whatever the locale."""
+    return os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
 def _command_spellings(command: str, found: list[Part]) -> set[str]:

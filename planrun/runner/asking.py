@@ -9,12 +9,13 @@ from dataclasses import replace
 
 from planrun.core import budget, context
 from planrun.core.actions import AskModel
-from planrun.core.events import Event, Requested, Responded, Said
+from planrun.core.events import Event, LimitNeared, Requested, Responded, Said
 from planrun.core.messages import Message, compact_json
 from planrun.core.plan import Step
+from planrun.core.room import model_of, offers
 from planrun.core.state import State
 from planrun.core.tokens import raw_tokens
-from planrun.errors import PlanrunError, ProviderError
+from planrun.errors import ContextOverflow, PlanrunError, ProviderError
 from planrun.models.base import ModelRequest, Reply, Usage
 from planrun.runner.world import Price, World
 from planrun.tools.registry import schema
@@ -26,7 +27,7 @@ def ask(world: World, state: State, action: AskModel) -> Iterator[Event]:
     wrong = context.faults(state.view)
     if wrong:
         raise RuntimeError(f"these messages must not be sent: {'; '.join(wrong)}")
-    name = world.model_name(state, step.model)
+    name = model_of(state, step)
     request, requested = prepare(world, state, step, name)
     yield requested
     world.log.sync()
@@ -41,6 +42,10 @@ def ask(world: World, state: State, action: AskModel) -> Iterator[Event]:
         world.signals.check()  # a signal that came inside a library may arrive here as an error of the connection
         attempts = error.attempts if isinstance(error, ProviderError) else 1
         yield Responded(None, None, _since(began), retries=max(0, attempts - 1), error=str(error))
+        if isinstance(error, ContextOverflow):
+            # The window was taught, or it is at least smaller than this: the ladder goes on from there.
+            yield LimitNeared("window", requested.tokens, error.window or max(1, int(requested.tokens * 0.95)))
+            return
         if left is not None and _since(began) >= left:
             return  # the time limit is what ended it: the next decision says so
         raise
@@ -70,7 +75,7 @@ def prepare(world: World, state: State, step: Step, model: str) -> tuple[ModelRe
 def offered(world: World, step: Step) -> tuple[bytes, str]:
     """The tools of this step as JSON, and their digest. The same bytes all session long, but where a step narrows them."""
     if step.tools not in world.schemas:
-        names = [n for n in world.tools if step.tools is None or n in step.tools or n in context.PINNED]
+        names = [n for n in world.tools if offers(step, n)]
         data = compact_json([schema(world.tools[n]) for n in names]).encode("utf-8")
         world.schemas[step.tools] = (data, hashlib.sha256(data).hexdigest())
     return world.schemas[step.tools]
@@ -82,22 +87,15 @@ def _kept(
     if reply.message is not None and reply.refusal is None:
         message = _distinct(reply.message, state)
         yield Said.of(message, "model", step.id, state.step_state(step.id).attempt)
-    usage = reply.usage
-    reported = any(n is not None for n in (usage.prompt_tokens, usage.completion_tokens))
-    counts = {
-        "prompt_tokens": usage.prompt_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "completion_tokens": usage.completion_tokens,
-    }
     yield Responded(
-        usage=counts if reported else None,
+        usage=counts_of(reply.usage),
         model=reply.model,
         seconds=seconds,
         retries=reply.retries,
         finish_reason=reply.finish_reason,
         refusal=reply.refusal,
         empty=reply.message is None and reply.refusal is None,
-        cost_usd=_cost(usage, price, estimate),
+        cost_usd=cost_of(reply.usage, price, estimate),
     )
 
 
@@ -113,7 +111,18 @@ def _distinct(message: Message, state: State) -> Message:
     return replace(message, tool_calls=tuple(calls))
 
 
-def _cost(usage: Usage, price: Price | None, estimate: int) -> float | None:
+def counts_of(usage: Usage) -> dict[str, int | None] | None:
+    """Usage as the log keeps it; None where the endpoint reported nothing."""
+    if usage.prompt_tokens is None and usage.completion_tokens is None:
+        return None
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "completion_tokens": usage.completion_tokens,
+    }
+
+
+def cost_of(usage: Usage, price: Price | None, estimate: int) -> float | None:
     """USD; a prompt that the endpoint did not count costs what we estimate."""
     if price is None:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -13,8 +13,10 @@ from planrun.core import budget, guard, prompts, scope
 from planrun.core.actions import Answer, RunCalls
 from planrun.core.events import Approval, CallEnded, CallStarted, Event, LimitNeared, Said
 from planrun.core.messages import ToolCall, well_formed
+from planrun.core.room import offers
 from planrun.core.state import State, fingerprint
 from planrun.policy.permissions import Allow, Ask, Deny
+from planrun.runner import hooking
 from planrun.runner.commands import context_of
 from planrun.runner.world import World
 from planrun.tools.base import Tool, ToolContext, ToolResult
@@ -37,6 +39,9 @@ def run(world: World, state: State, action: RunCalls) -> Iterator[Event]:
     first = _admit(world, state, action.step, action.calls[0])
     if not isinstance(first, Ready):
         yield from first
+        for event in first:
+            if isinstance(event, Said) and event.status == "denied":
+                yield from hooking.denied(world, state, action.step, action.calls[0], event.content or "")
         return
     batch = [first]
     if first.tool.read_only:
@@ -45,20 +50,41 @@ def run(world: World, state: State, action: RunCalls) -> Iterator[Event]:
             if not isinstance(after, Ready) or not after.tool.read_only:
                 break
             batch.append(after)
-    for ready in batch:
+    reasons = yield from _gated(world, state, action.step, batch)
+    running = [r for r in batch if r.call.id not in reasons]
+    for ready in running:
         if ready.call.id not in state.in_flight:
             yield CallStarted(ready.call.id, ready.tool.name, action.step)
     if not first.tool.read_only:
         world.log.sync()
-    for ready, (result, seconds) in zip(batch, _results(world, state, action.step, batch), strict=True):
-        yield from _recorded(state, action.step, ready.call, result, seconds)
+    results: dict[str, tuple[ToolResult, float | None]] = {
+        call_id: (ToolResult(f"Not allowed: a hook denied this call: {why}", "denied"), None) for call_id, why in reasons.items()
+    }
+    results |= zip((r.call.id for r in running), _results(world, state, action.step, running), strict=True)
+    for ready in batch:
+        yield from _recorded(state, action.step, ready.call, *results[ready.call.id])
+    for ready in batch:
+        if ready.call.id in reasons:
+            yield from hooking.denied(world, state, action.step, ready.call, reasons[ready.call.id])
+        else:
+            yield from hooking.ran(world, state, action.step, ready.call, results[ready.call.id][0])
+
+
+def _gated(world: World, state: State, step_id: str, batch: list[Ready]) -> Generator[Event, None, dict[str, str]]:
+    """Ask the hooks before anything starts; returns, by call id, why a call must not run."""
+    reasons: dict[str, str] = {}
+    for ready in batch:
+        reason = yield from hooking.may_run(world, state, step_id, ready.call)
+        if reason is not None:
+            reasons[ready.call.id] = reason
+    return reasons
 
 
 def _results(world: World, state: State, step_id: str, batch: list[Ready]) -> list[tuple[ToolResult, float]]:
     ctx = context_of(world, state, state.need_plan().step(step_id))
     with world.signals.interruptible():
-        if len(batch) == 1:
-            return [_timed(batch[0], ctx)]
+        if len(batch) < 2:
+            return [_timed(ready, ctx) for ready in batch]
         with ThreadPoolExecutor(len(batch)) as pool:
             return list(pool.map(lambda ready: _timed(ready, ctx), batch))
 
@@ -76,7 +102,7 @@ def _admit(world: World, state: State, step_id: str, call: ToolCall) -> Ready | 
         return list(_recorded(state, step_id, call, ToolResult(text, status), None))  # type: ignore[arg-type]
 
     step = state.need_plan().step(step_id)
-    offered = [n for n in world.tools if step.tools is None or n in step.tools or n == "UpdatePlanStep"]
+    offered = [n for n in world.tools if offers(step, n)]
     if call.name not in offered:
         why = call.fault or f"there is no tool {call.name!r}"
         return refuse(f"{why}. The tools of this step are: {', '.join(offered)}.")

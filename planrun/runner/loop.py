@@ -20,6 +20,7 @@ from planrun.core.actions import (
     Say,
     Settle,
     Skip,
+    Summarise,
     Verify,
 )
 from planrun.core.decide import decide
@@ -29,7 +30,7 @@ from planrun.core.messages import Message
 from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.errors import EXIT_CODES, Interrupted, Outcome, PlanrunError
-from planrun.runner import asking, calling, checking, compacting
+from planrun.runner import asking, calling, checking, compacting, hooking, summarising
 from planrun.runner.world import World
 
 Observer = Callable[[Record, State], None]
@@ -46,17 +47,27 @@ class Runner:
     def run(self) -> State:
         """Go on until there is nothing to do; the last record says why. Storage errors are raised: nothing more can be recorded."""
         try:
+            for hooked in hooking.begun(self.world, self.state):
+                self.append(hooked)
             while (action := decide(self.state)) is not None:
                 self.world.signals.check()
                 before = self.state.seq
                 for event in self.perform(action):
-                    self.append(event)
+                    self._record(event)
                 if self.state.seq == before:
                     raise RuntimeError(f"{action} changed nothing")
         except Interrupted as stop:
-            self.append(Ended(Outcome.INTERRUPTED, stop.exit_code, str(stop)))
+            self._record(Ended(Outcome.INTERRUPTED, stop.exit_code, str(stop)))
         self.world.log.sync()
         return self.state
+
+    def _record(self, event: Event) -> None:
+        """Append what an action yielded, with the hooks that belong to it around it."""
+        for hooked in hooking.before(self.world, self.state, event):
+            self.append(hooked)
+        self.append(event)
+        for hooked in hooking.after(self.world, self.state, event):
+            self.append(hooked)
 
     def append(self, event: Event) -> None:
         """Write, fold, publish. What has effects outside calls `log.sync` first, so nothing is announced before it is durable."""
@@ -85,6 +96,8 @@ class Runner:
                 return checking.settle(world, state, action)
             case Compact():
                 return compacting.compact(world, state, action)
+            case Summarise():
+                return summarising.summarise(world, state, action)
             case AskHuman():
                 return ask_human(world, state, action)
             case Answer():

@@ -10,10 +10,10 @@ from typing import Protocol
 from planrun.core.events import Event, Session
 from planrun.core.plan import Plan
 from planrun.core.records import Record
-from planrun.core.state import State
 from planrun.models.base import Model, Retry
 from planrun.policy.permissions import Permissions
 from planrun.runner.signals import Signals
+from planrun.settings import Hook
 from planrun.tools.base import History, Tool
 
 
@@ -64,9 +64,5 @@ class World:
     environment: Mapping[str, str]
     on_retry: Callable[[Retry], None] = field(default=lambda retry: None)
     history: History | None = None
+    hooks: Mapping[str, tuple[Hook, ...]] = field(default_factory=dict)
     schemas: dict[tuple[str, ...] | None, tuple[bytes, str]] = field(default_factory=dict)
-
-    def model_name(self, state: State, step_model: str | None) -> str:
-        """A model named on the command line or in the environment wins over the step's own, that over the session's."""
-        asked = state.options.get("model")
-        return asked if isinstance(asked, str) else step_model or state.model

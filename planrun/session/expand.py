@@ -20,6 +20,7 @@ from planrun.core.tokens import PER_MESSAGE, raw_tokens
 from planrun.session.texts import Body, Lines, calls, edits, inserts, number, parse, seek
 
 HEADING = 160  # characters kept free for what is printed above a record
+_MESSAGE = ("role", "content", "tool_calls", "tool_call_id", "name")
 _LEAST = 100  # characters of a record that is given in part: there is always some progress
 _ID = re.compile(r"(?:([^\s,:]+):)?([A-Za-z0-9_-]+)(?:@([0-9]{1,10})|\+([0-9]{1,10}))?")
 _RANGE = re.compile(r"([0-9]{1,10})-([0-9]{1,10})")
@@ -166,7 +167,7 @@ def _original(session: str, body: Body, results: bool) -> Original | None:
         case "message":
             role = str(body.get("role"))
             text = _said(body)
-            message = {k: body[k] for k in ("role", "content", "tool_calls", "tool_call_id", "name") if k in body}
+            message = {k: v for k, v in body.items() if k in _MESSAGE}
         case "compaction":
             kind, name = "summary", body.get("strategy")
             text = "\n\n".join(str(edit["text"]) for edit in inserts(body)) or f"[{len(edits(body))} edits without a summary]"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from planrun.core.archive import Expanded, Found, Search
-from planrun.session.expand import Room, expand
 from planrun.session.search import search
 
 
@@ -24,6 +23,8 @@ class History:
 
     def expand(self, ids: str, results: bool = False, tokens: float | None = None, characters: float | None = None) -> Expanded:
         """`ids` as `session.expand` explains them; at most about so many tokens and characters."""
+        from planrun.session.expand import Room, expand
+
         endless = float("inf")
         return expand(ids, self._find, results, Room(tokens or endless, characters or endless))
 

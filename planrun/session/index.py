@@ -164,7 +164,8 @@ def catch_up(db: Connection, path: Path) -> None:
 
 def _current(db: Connection, file: BinaryIO, name: str) -> bool:
     row = db.execute("select offset, tail from session where name = ?", (name,)).fetchone()
-    return row is not None and row[0] == os.fstat(file.fileno()).st_size and _tail(file, row[0]) == row[1]
+    size = os.fstat(file.fileno()).st_size
+    return row is not None and (size, _tail(file, size)) == row
 
 
 def _tail(file: BinaryIO, offset: int) -> bytes:
@@ -182,13 +183,15 @@ def _batch(db: Connection, file: BinaryIO, name: str) -> bool:
         row = (made.lastrowid, 0, 0, b"", 0)
     no, start, record, _, damaged = row
     lines = Lines(file, start, record)
+    places, texts = [], []
     for doc in docs(lines):
         key = no << SHIFT | doc.record
-        place = (key, doc.offset, doc.timestamp, doc.role, doc.step, doc.level)
-        db.execute("insert into doc values (?, ?, ?, ?, ?, ?)", place)
-        db.execute("insert into fts (rowid, text) values (?, ?)", (key, indexed(doc.text)))
+        places.append((key, doc.offset, doc.timestamp, doc.role, doc.step, doc.level))
+        texts.append((key, indexed(doc.text)))
         if lines.offset - start >= BATCH:
             break
+    db.executemany("insert into doc values (?, ?, ?, ?, ?, ?)", places)
+    db.executemany("insert into fts (rowid, text) values (?, ?)", texts)
     db.execute(
         "update session set offset = ?, record = ?, tail = ?, damaged = ? where no = ?",
         (lines.offset, lines.record, _tail(file, lines.offset), damaged + lines.damaged, no),

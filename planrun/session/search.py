@@ -130,7 +130,7 @@ def _by_scan(paths: Sequence[Path], query: Query, only: Filter, asked: Search, n
 def _message(hits: Sequence[Hit], query: Query) -> str:
     """A word of advice where nothing was found."""
     if not hits and any(word.startswith(terms.MARK) for phrase in wanted(query) for word in phrase.words):
-        return "AND, OR and NOT were looked for as words; in mode boolean they are operators"
+        return "AND, OR and NOT were looked for as words; with mode boolean they are operators"
     return ""
 
 

@@ -17,16 +17,15 @@ import unicodedata
 OPERATORS = ("AND", "OR", "NOT")
 MARK = "\ue000"  # private use: `fold` lets none through, so no text can hold it
 _LONGEST = 32_768  # bytes of a word that FTS5 looks at
-_BEYOND = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")  # with the letter that a combining mark may belong to
-_ACCENTS = re.compile("[\u0300-\u036f]+")
 _WORD = re.compile(rb"[0-9a-z\x80-\xff]+")
-_OPERATOR = re.compile(rf"(?<![^\W_])(?:{'|'.join(OPERATORS)})(?![^\W_])")
+# Compiled when first needed, as a search should not wait for them.
+_BEYOND = r"[\x00-\x7f]?[^\x00-\x7f]+"  # with the letter that a combining mark may belong to
+_ACCENTS = "[\u0300-\u036f]+"
+_OPERATOR = rf"(?<![^\W_])(?:{'|'.join(OPERATORS)})(?![^\W_])"
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31bf\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\ua4cf\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_RUN = re.compile(f"[{_UNSPACED}]+")
-_ONE = re.compile(f"[{_UNSPACED}]")
 
 
 class _Kinds(dict[int, str]):
@@ -50,12 +49,12 @@ _KINDS = _Kinds()
 
 def fold(text: str) -> str:
     """`text` so that the tokenizer finds our words in it."""
-    return text if text.isascii() else _BEYOND.sub(_folded, text)
+    return text if text.isascii() else re.sub(_BEYOND, _folded, text)
 
 
 def _folded(found: re.Match[str]) -> str:
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", found[0]))
-    return _RUN.sub(_pairs, unicodedata.normalize("NFKC", plain).casefold().translate(_KINDS))
+    plain = re.sub(_ACCENTS, "", unicodedata.normalize("NFKD", found[0]))
+    return re.sub(f"[{_UNSPACED}]+", _pairs, unicodedata.normalize("NFKC", plain).casefold().translate(_KINDS))
 
 
 def _pairs(found: re.Match[str]) -> str:
@@ -65,7 +64,9 @@ def _pairs(found: re.Match[str]) -> str:
 
 def marks(text: str) -> list[str]:
     """One word for each operator that `text` spells in capitals: who looks for AND does not mean every `and`."""
-    return sorted({f"{MARK}{word.lower()}" for word in _OPERATOR.findall(text)})
+    if not any(word in text for word in OPERATORS):
+        return []
+    return sorted({f"{MARK}{word.lower()}" for word in re.findall(_OPERATOR, text)})
 
 
 def indexed(text: str) -> str:
@@ -88,9 +89,13 @@ def sought(text: str) -> tuple[tuple[str, ...], bool]:
     """The words to look for where somebody types `text`, and whether the last is only the beginning of one. Empty where there is no
     word in it."""
     found = words(text)
-    if not found or not _ONE.fullmatch(found[-1]):
+    if not found or len(found[-1]) > 1 or not _unspaced(found[-1]):
         return tuple(found), False
     before = found[-2] if len(found) > 1 else ""
-    if len(before) == 2 and before[1] == found[-1] and _ONE.match(before):
+    if len(before) == 2 and before[1] == found[-1] and _unspaced(before):
         return tuple(found[:-1]), False
     return tuple(found), True
+
+
+def _unspaced(word: str) -> bool:
+    return not word.isascii() and re.match(f"[{_UNSPACED}]", word) is not None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Annotated
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from planrun.core.archive import MOST_HITS, Expanded, Found, Hit, Mode, Original, Scope, Search, Unclear
 from planrun.tools.base import Tool, ToolContext, ToolResult
@@ -18,14 +20,17 @@ _NO_ARCHIVE = ToolResult("there is no archive here", "error")
 
 
 class SearchArguments(BaseModel):
+    """Each token of a schema is paid for in every request: what `scope` and `last` take, and that there are `mode: boolean` and
+    `results`, an answer says where it is needed."""
+
     model_config = ConfigDict(extra="forbid")
 
     pattern: str = Field(validation_alias=AliasChoices("pattern", "query"))
-    mode: Mode = "words"
-    scope: Scope = "both"
+    mode: SkipJsonSchema[Mode] = "words"
+    scope: Annotated[Scope, WithJsonSchema({"type": "string"})] = "both"
     role: str | None = None
     step: str | None = None
-    last: str | None = Field(None, description="6h, 7d")
+    last: str | None = None
     since: str | None = None
     before: str | None = None
     all_sessions: bool = False
@@ -35,8 +40,8 @@ class SearchArguments(BaseModel):
 class ExpandArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    ids: str = Field(description="12,20-31,STEP")
-    results: bool = False
+    ids: str
+    results: SkipJsonSchema[bool] = False
 
     @field_validator("ids", mode="before")
     @classmethod
@@ -102,20 +107,20 @@ def _original(original: Original, here: str) -> str:
     part = f", from character {original.start}" if original.start else ""
     head = f"{_place(original, here)} {what}{f' in {original.step}' if original.step else ''}{part}:"
     if original.left_out:
-        return f"{head} [{original.left_out:,} characters left out; ask for {original.record}, or with results]"
+        return f"{head} [{original.left_out:,} characters left out; ask for ids={original.record}, or with results=true]"
     return f"{head}\n{original.text}"
 
 
 SEARCH_HISTORY = Tool(
     name="SearchHistory",
-    description="Find words in all earlier messages",
+    description="Find past messages",
     arguments=SearchArguments,
     run=guarded(_search),
     read_only=True,
 )
 EXPAND_HISTORY = Tool(
     name="ExpandHistory",
-    description="Records by id in full; results: tool results too",
+    description="Get ids 3,5-9,STEP",
     arguments=ExpandArguments,
     run=guarded(_expand),
     read_only=True,

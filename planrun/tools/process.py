@@ -6,6 +6,7 @@ import os
 import selectors
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -27,7 +28,8 @@ _CHUNK = 1 << 16
 # The watcher holds the read end of a pipe whose write end only planrun has: when planrun dies, however it dies, the
 # pipe closes and the watcher kills the whole group. It is forked twice, so that the command has no child it did not
 # start (`wait` would hang on it).
-_GUARD = """exec 3<&0 </dev/null
+_GUARD = """exec 3<&0 <"$1"
+shift
 ( ( trap '' HUP INT QUIT TERM; read -r x <&3; kill -KILL 0 ) >/dev/null 2>&1 & )
 exec 3<&- "$@\""""
 
@@ -66,16 +68,23 @@ def run_command(
     prefix: tuple[str, ...] = (),
     merge: bool = True,
     term_grace: float = TERM_GRACE,
+    stdin: bytes | None = None,
+    interpreter: tuple[str, ...] | None = None,
 ) -> Finished:
     """Run `command` to its end or for `timeout` seconds. On return no process of its group is alive, background jobs
     included.
-    It has no input and no terminal. Of each stream the first `head` and the last `tail` bytes are kept; a longer one
-    is written to the file `capture` (stderr, if apart, to `capture` + `.err`) up to `capture.CAPTURE_LIMIT`. `prefix`
-    is an argv put before the shell (a sandbox). Raises OSError when it cannot be started, ValueError on a NUL in it;
-    whatever a signal handler raises passes through, after the kill."""
+    It has no terminal, and no input but `stdin`, which it need not read. Of each stream the first `head` and the last
+    `tail` bytes are kept; a longer one is written to the file `capture` (stderr, if apart, to `capture` + `.err`) up to
+    `capture.CAPTURE_LIMIT`. `prefix` is an argv put before the shell (a sandbox), `interpreter` one in the place of
+    `shell()`. Raises OSError when it cannot be started, ValueError on a NUL in it; whatever a signal handler raises
+    passes through, after the kill."""
     started = time.monotonic()
-    argv = [b"/bin/sh", b"-c", _GUARD.encode(), b"planrun", *map(_encoded, (*prefix, *shell(), command))]
-    with _spawned(argv, cwd, env, merge) as process, selectors.DefaultSelector() as selector:
+    argv = (*prefix, *(interpreter or shell()), command)
+    with (
+        _input(stdin) as given,
+        _spawned(argv, cwd, env, merge, given) as process,
+        selectors.DefaultSelector() as selector,
+    ):
         streams = [Stream(head, tail, capture)]
         _register(selector, process.stdout, streams[0])
         if not merge:
@@ -104,12 +113,28 @@ def kill_all() -> None:
 
 
 @contextmanager
-def _spawned(argv: list[bytes], cwd: Path, env: Mapping[str, str], merge: bool) -> Iterator[subprocess.Popen[bytes]]:
+def _input(data: bytes | None) -> Iterator[int | None]:
+    """A descriptor that reads as `data`: of a file without a name, so that nothing waits for a reader. None for no input."""
+    if data is None:
+        yield None
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        yield file.fileno()
+
+
+@contextmanager
+def _spawned(
+    argv: tuple[str, ...], cwd: Path, env: Mapping[str, str], merge: bool, given: int | None
+) -> Iterator[subprocess.Popen[bytes]]:
     """The started command; its whole group is dead and reaped afterwards, whatever was raised inside."""
+    source = "/dev/null" if given is None else f"/dev/fd/{given}"
     watched, held = os.pipe()
     try:
         process = subprocess.Popen(
-            argv,
+            [b"/bin/sh", b"-c", _GUARD.encode(), b"planrun", *map(_encoded, (source, *argv))],
+            pass_fds=() if given is None else (given,),
             cwd=os.fspath(cwd),
             env={_encoded(name): _encoded(value) for name, value in env.items()},
             stdin=watched,

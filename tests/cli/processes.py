@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from select import select
 from time import monotonic
-from typing import Any
+from typing import IO, Any
 
 import planrun
 
@@ -46,6 +46,15 @@ def finished(folder: Path, *args: str, env: Mapping[str, str] | None = None) -> 
         timeout=_PATIENCE,
         check=False,
     )
+
+
+def until(pipe: IO[bytes] | None, text: bytes) -> None:
+    """Read lines until one holds `text`. AssertionError where the stream ends before it does."""
+    assert pipe is not None
+    seen = b""
+    while text not in (line := pipe.readline()):
+        seen += line
+        assert line, f"{text!r} is not in {seen!r}"
 
 
 class Terminal:

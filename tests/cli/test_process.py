@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import COMMANDS, one_object
-from tests.cli.processes import COMMAND, environ, finished, start
+from tests.cli.processes import COMMAND, environ, finished, start, until
 
 WIDE = """\
 version: 1
@@ -54,9 +54,7 @@ def test_a_signal_ends_the_run_resumable(tmp_path: Path, number: signal.Signals)
     (tmp_path / "plan.yaml").write_text(SLOW, encoding="utf-8")
     with start(tmp_path, "run", "plan.yaml", "--format", "json", "--session", "s", stdout=subprocess.PIPE,
                stderr=subprocess.PIPE) as run:  # fmt: skip
-        assert run.stderr is not None
-        while b"running echo begun" not in run.stderr.readline():
-            pass
+        until(run.stderr, b"running echo begun")
         run.send_signal(number)
         out, err = run.communicate(timeout=30)
     found = one_object(out.decode())
@@ -70,13 +68,9 @@ def test_interrupted_outside_of_a_run_is_130(tmp_path: Path) -> None:
     with start(
         tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
     ) as run:
-        assert run.stderr is not None
-        while b"running echo begun" not in run.stderr.readline():
-            pass
+        until(run.stderr, b"running echo begun")
         with start(tmp_path, "logs", "-f", "s", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follow:
-            assert follow.stdout is not None
-            while b"tool_start" not in follow.stdout.readline():
-                pass
+            until(follow.stdout, b"tool_start")
             follow.send_signal(signal.SIGINT)
             _, err = follow.communicate(timeout=30)
         assert follow.returncode == 130 and b"Traceback" not in err
@@ -89,9 +83,7 @@ def test_following_sees_the_end_of_a_run(tmp_path: Path) -> None:
     with start(
         tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
     ) as run:
-        assert run.stderr is not None
-        while b"running echo begun" not in run.stderr.readline():
-            pass
+        until(run.stderr, b"running echo begun")
         with start(tmp_path, "logs", "-f", "--format", "jsonl", "s", stdout=subprocess.PIPE) as follow:
             assert follow.stdout is not None
             first = follow.stdout.readline()

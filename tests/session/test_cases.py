@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planrun.api import read_plan
-from planrun.core import context
+from planrun.core import context, editing
 from planrun.core.actions import Action, AskHuman, AskModel, Begin, Brief, Compact, Say, Settle
 from planrun.core.decide import decide
 from planrun.core.events import Noted, Said
@@ -91,7 +91,7 @@ def test_sess_01c_a_missing_newline_loses_nothing(tmp_path: Path) -> None:
 def test_pair_01_no_strategy_leaves_half_a_pair(tmp_path: Path, strategy: Strategy) -> None:
     state = folded("PAIR-01", tmp_path)
     assert context.faults(state.view) == []
-    view = boundary.apply(state.view, boundary.edits(strategy, state.view))
+    view = editing.apply(state.view, boundary.edits(strategy, state.view))
     task = context.Entry(99, Message("user", "Next."), "user")
     closing = context.Entry(98, Message("assistant", "Step one is done."), "runner")
     if strategy != "clear":
@@ -183,6 +183,6 @@ def test_uni_01_half_a_character_is_no_obstacle(tmp_path: Path) -> None:
     state = resumed(fold(records(path), State(), read_plan))
     assert context.wire(state.view).decode("utf-8").endswith('"ready \N{REPLACEMENT CHARACTER}","tool_call_id":"u1"}]')
     assert decide(state) == AskModel("one")
-    again = boundary.apply(state.view, boundary.edits("compact", state.view))
+    again = editing.apply(state.view, boundary.edits("compact", state.view))
     assert again == state.view, "the result is shorter than its placeholder"
     assert not isinstance(decide(state), Compact)

@@ -33,29 +33,3 @@ def _compact(view: View) -> tuple[Edit, ...]:
     if arguments:
         out.append(Shorten(arguments))
     return tuple(out)
-
-
-def apply(view: View, changes: tuple[Edit, ...]) -> View:
-    """The view after these edits. Records that are not in the view are left alone."""
-    for edit in changes:
-        match edit:
-            case Elide(seqs):
-                view = context.map_entries(view, seqs, context.elided)
-            case Shorten(seqs):
-                view = context.map_entries(view, seqs, context.shortened)
-            case Drop(first, last):
-                view = _drop(view, first, last)
-            case _:
-                raise ValueError(f"an edit of kind {edit.kind} has no meaning here")
-    return view
-
-
-def _drop(view: View, first: int, last: int) -> View:
-    out = []
-    for segment in view:
-        kept = tuple(e for e in segment.entries if e.message.role == "system" or not first <= e.seq <= last)
-        if len(kept) == len(segment.entries):
-            out.append(segment)
-        elif kept:
-            out.append(context.Segment(segment.step, kept))
-    return tuple(out)

@@ -1,0 +1,91 @@
+"""Search in a large archive against grep and ripgrep, as whole processes: `python tests/benchmarks/search.py [MESSAGES]`.
+
+Makes a session log of a million messages (or as many as named; 346 bytes each on average, every tenth with Chinese in it), times
+the first search, which builds the index, and prints for each kind of query how long `planrun search` takes and how long the
+same text takes to be found in the log by `rg -F` or `grep -F`, whichever are installed. Goals: rare words and Chinese in half of
+ripgrep's time, anything in one and a half times it, an index of at most 2.2 times the text, built at 8 MB/s."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from planrun.core.messages import compact_json
+from planrun.session.index import NAME
+from planrun.session.log import GENESIS, line_digest
+
+ROUNDS = 7
+RARE, CHINESE = "needleabcxyz", "量子纠缠态"
+
+
+def texts(count: int) -> Iterator[str]:
+    pick = random.Random(3)
+    words = ["w" + "".join(pick.choices("abcdefghijklmnopqrstuvwxyz", k=pick.randint(2, 9))) for _ in range(50_000)]
+    weights = list(itertools.accumulate(1 / (i + 3) for i in range(len(words))))
+    signs = [chr(0x4E00 + i) for i in range(3000)]
+    often = list(itertools.accumulate(1 / (i + 5) for i in range(len(signs))))
+    for i in range(count):
+        text = " ".join(pick.choices(words, cum_weights=weights, k=pick.choice((12, 25, 50, 90))))
+        if i % 10 == 0:
+            text += " " + "".join(pick.choices(signs, cum_weights=often, k=60))
+        yield f"{text} {RARE} {CHINESE} commonword" if i == count // 2 else f"{text} commonword" if i % 3 else text
+
+
+def write(path: Path, count: int) -> int:
+    """A log of `count` messages; the bytes of their texts."""
+    size, prev = 0, GENESIS
+    header = {"type": "session", "session": path.stem, "cwd": str(path.parents[2])}
+    with path.open("wb") as file:
+        for number, text in enumerate(itertools.chain([""], texts(count)), 1):
+            message = {"type": "message", "role": "tool", "content": text, "origin": "tool", "step": f"step-{number * 20 // count}"}
+            body = {"seq": number, **(header if number == 1 else message), "timestamp": 1.8e9 + number, "prev": prev}
+            line = compact_json(body).encode("utf-8")
+            file.write(line + b"\n")
+            prev = line_digest(line)
+            size += len(text.encode("utf-8"))
+    return size
+
+
+def timed(argv: list[str], cwd: Path) -> float:
+    """Seconds of a whole process, its output read (grep stops early where nobody reads it)."""
+    began = time.perf_counter()
+    subprocess.run(argv, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder).resolve()
+        log = project / ".thclaws" / "sessions" / "long.jsonl"
+        log.parent.mkdir(parents=True)
+        text = write(log, count)
+        search = [sys.executable, "-m", "planrun", "search"]
+        seconds = timed([*search, RARE], project)
+        index = (log.parent / NAME).stat().st_size
+        print(f"{count:,} messages, {text / 1e6:.0f} MB of text, log {log.stat().st_size / 1e6:.0f} MB")
+        print(f"index built in {seconds:.1f} s: {text / 1e6 / seconds:.1f} MB/s, {index / 1e6:.0f} MB, {index / text:.2f} x text")
+        others = {"rg": ["rg", "-F", "-c"], "grep": ["env", "LC_ALL=C", "grep", "-F", "-c"]}
+        found = {name: argv for name, argv in others.items() if shutil.which(name)}
+        for query in (RARE, CHINESE, CHINESE[:3], "量", "一", "commonword", "commonword --role user", "nosuchword", "commonword wab"):
+            ways = {"planrun": [*search, *query.split(" ", 1)]} | {n: [*a, query.split()[0], str(log)] for n, a in found.items()}
+            rounds = {name: [] for name in ways}  # type: dict[str, list[float]]
+            for _, (name, argv) in itertools.product(range(ROUNDS), ways.items()):
+                rounds[name].append(timed(argv, project))
+            median = {name: statistics.median(each) for name, each in rounds.items()}
+            ratios = ", ".join(f"{median['planrun'] / median[n]:.2f} x {n}" for n in found)
+            print(f"{query:24} {', '.join(f'{n} {s * 1000:.0f} ms' for n, s in median.items())}   {ratios}")
+
+
+if __name__ == "__main__":
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
+    main()
