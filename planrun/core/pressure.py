@@ -14,7 +14,7 @@ from planrun.core.strategies.ladder import Group
 from planrun.errors import Outcome
 
 ROUNDS = 20  # requests refused as too long before the run gives up
-AIM = 0.8  # of the mark at which the ladder starts: where it stops again
+AIM = 0.6  # of the mark at which the ladder starts: where it stops again
 LEAF_MESSAGES, LEAF_TOKENS = 8, 20_000
 NEIGHBOURS = 4  # summaries side by side that are worth one of their own
 WORTH = 200  # tokens; a smaller source stays as it is
