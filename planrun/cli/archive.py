@@ -1,4 +1,4 @@
-"""What `search` and `expand` share: which archive is meant. A search takes milliseconds, so nothing heavy is imported for it."""
+"""What `search` and `expand` share: which archive is meant. A search takes milliseconds: nothing heavy is imported for it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from planrun.session.texts import newest
 
 
 def history_of(session: str | None, session_dir: Path | None, *, any_session: bool = False) -> History:
-    """The archive, seen from a session: the one that is named (a unique beginning is enough), else the newest of this directory.
-    With `any_session` there need be none. Raises UsageError."""
+    """The archive, seen from a session: the one that is named (a unique beginning is enough), else the newest of this
+    directory. With `any_session` there need be none. Raises UsageError."""
     here = Path.cwd().resolve()
     folder = here / (session_dir or Path(".thclaws") / "sessions")  # no settings file can say otherwise, so none is read
     log = folder / f"{session}.jsonl" if session else newest(folder, str(here))

@@ -41,8 +41,8 @@ def command(
     history = history_of(session, session_dir)
     given = history.expand(",".join(ids), results, max_tokens)
     if format == "json":
-        originals = [{name: getattr(o, name) for name in o.__slots__} for o in given.originals]
-        say_json({"originals": originals, "rest": given.rest, "unknown": given.unknown})
+        originals = [original._asdict() for original in given.originals]
+        say_json({"originals": originals, "rest": given.rest, "unknown": dict(given.unknown)})
     else:
         for original in given.originals:
             say(f"{_head(original, history.session)}\n{block(original.text)}".rstrip("\n"))

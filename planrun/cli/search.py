@@ -74,7 +74,7 @@ def command(
 
 
 def _json(found: Found) -> dict[str, object]:
-    hits = [{name: getattr(hit, name) for name in hit.__slots__} for hit in found.hits]
+    hits = [hit._asdict() for hit in found.hits]
     return {"total": found.total, "more": found.more, "hits": hits, "message": found.message}
 
 

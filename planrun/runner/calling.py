@@ -39,17 +39,10 @@ def run(world: World, state: State, action: RunCalls) -> Iterator[Event]:
     first = _admit(world, state, action.step, action.calls[0])
     if not isinstance(first, Ready):
         yield from first
-        for event in first:
-            if isinstance(event, Said) and event.status == "denied":
-                yield from hooking.denied(world, state, action.step, action.calls[0], event.content or "")
+        if isinstance(first[0], Said) and first[0].status == "denied":
+            yield from hooking.denied(world, state, action.step, action.calls[0], first[0].content or "")
         return
-    batch = [first]
-    if first.tool.read_only:
-        for call in action.calls[1:_SIDE_BY_SIDE]:
-            after = _admit(world, state, action.step, call)
-            if not isinstance(after, Ready) or not after.tool.read_only:
-                break
-            batch.append(after)
+    batch = _batch(world, state, action, first)
     reasons = yield from _gated(world, state, action.step, batch)
     running = [r for r in batch if r.call.id not in reasons]
     for ready in running:
@@ -68,6 +61,16 @@ def run(world: World, state: State, action: RunCalls) -> Iterator[Event]:
             yield from hooking.denied(world, state, action.step, ready.call, reasons[ready.call.id])
         else:
             yield from hooking.ran(world, state, action.step, ready.call, results[ready.call.id][0])
+
+
+def _batch(world: World, state: State, action: RunCalls, first: Ready) -> list[Ready]:
+    batch = [first]
+    for call in action.calls[1:_SIDE_BY_SIDE] if first.tool.read_only else ():
+        after = _admit(world, state, action.step, call)
+        if not isinstance(after, Ready) or not after.tool.read_only:
+            break
+        batch.append(after)
+    return batch
 
 
 def _gated(world: World, state: State, step_id: str, batch: list[Ready]) -> Generator[Event, None, dict[str, str]]:

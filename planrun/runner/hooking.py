@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 
+from planrun.core import context
+from planrun.core.actions import Compact, Summarise
 from planrun.core.events import Compacted, Ended, Event, Hooked, StepChanged
 from planrun.core.messages import ToolCall
 from planrun.core.plan import Json
@@ -43,8 +45,7 @@ def after(world: World, state: State, event: Event) -> Iterator[Event]:
             told: dict[str, Json] = {"step": step, "attempt": attempt, "status": status, "note": note}
             yield from _fire(world, state, "step_end", {**told, "output": output, "reason": reason})
         case Compacted():
-            now: dict[str, Json] = {"compact_messages": event.messages_after, "compact_tokens": event.tokens_after}
-            yield from _fire(world, state, "post_compact", {**_compaction(event), **now})
+            yield from _fire(world, state, "post_compact", _compacted(event))
         case _:
             pass
 
@@ -56,10 +57,16 @@ def may_run(world: World, state: State, step: str, call: ToolCall) -> Asked:
     return (yield from _fire(world, state, "pre_tool_use", _call(world, step, call)))
 
 
-def may_compact(world: World, state: State, planned: Compacted) -> Asked:
-    """The gate before the active context is cut as `planned`."""
-    now: dict[str, Json] = {"compact_messages": planned.messages_before, "compact_tokens": planned.tokens_before}
-    return (yield from _fire(world, state, "pre_compact", {**_compaction(planned), **now}))
+def may_compact(world: World, state: State, action: Compact | Summarise) -> Asked:
+    """The gate before the active context is cut."""
+    told: dict[str, Json] = {
+        "step": action.step,
+        "strategy": action.strategy if isinstance(action, Compact) else "summary",
+        "trigger": action.trigger,
+        "compact_messages": context.count(state.view),
+        "compact_tokens": round(context.raw_size(state.view) * state.factor),
+    }
+    return (yield from _fire(world, state, "pre_compact", told))
 
 
 def denied(world: World, state: State, step: str, call: ToolCall, reason: str) -> Iterator[Event]:
@@ -78,15 +85,15 @@ def ran(world: World, state: State, step: str, call: ToolCall, result: ToolResul
         yield from _fire(world, state, event, told)
 
 
-def _compaction(event: Compacted) -> dict[str, Json]:
+def _compacted(event: Compacted) -> dict[str, Json]:
     return {
         "step": event.boundary,
         "strategy": event.strategy,
         "trigger": event.trigger,
+        "compact_messages": event.messages_after,
+        "compact_tokens": event.tokens_after,
         "messages_before": event.messages_before,
-        "messages_after": event.messages_after,
         "tokens_before": event.tokens_before,
-        "tokens_after": event.tokens_after,
     }
 
 
@@ -101,7 +108,8 @@ def _fire(world: World, state: State, event: str, told: dict[str, Json], *, endi
     """Run the hooks of `event` one after another; the first that denies is the last."""
     for hook in world.hooks.get(event, ()):
         world.log.sync()
-        payload = {"event": event, **_where(world, state, told), **told}
+        where = _where(world, state, told)
+        payload = {"event": event, **where, **told, "step": where["step"]}
         with nullcontext() if ending else world.signals.interruptible():
             over = hooks.run(hook, payload, workspace=world.workspace, environment=world.environment)
         yield over.event

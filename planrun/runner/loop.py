@@ -30,7 +30,7 @@ from planrun.core.messages import Message
 from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.errors import EXIT_CODES, Interrupted, Outcome, PlanrunError
-from planrun.runner import asking, calling, checking, compacting, hooking, summarising
+from planrun.runner import asking, calling, checking, compacting, hooking
 from planrun.runner.world import World
 
 Observer = Callable[[Record, State], None]
@@ -94,10 +94,8 @@ class Runner:
                 return checking.begin(world, state, action)
             case Settle():
                 return checking.settle(world, state, action)
-            case Compact():
-                return compacting.compact(world, state, action)
-            case Summarise():
-                return summarising.summarise(world, state, action)
+            case Compact() | Summarise():
+                return self._guarded(compacting.compact(world, state, action))
             case AskHuman():
                 return ask_human(world, state, action)
             case Answer():

@@ -66,3 +66,4 @@ class World:
     history: History | None = None
     hooks: Mapping[str, tuple[Hook, ...]] = field(default_factory=dict)
     schemas: dict[tuple[str, ...] | None, tuple[bytes, str]] = field(default_factory=dict)
+    log_bytes: Callable[[], int] = lambda: 0  # how large the log is

@@ -1,13 +1,12 @@
-"""Originals back: records by their number, from the log itself. Numbers rise from line to line, so a record is found by halving;
-no index is needed, and none can be out of date.
+"""Originals back: records by their number, from the log itself. Numbers rise line by line, so a record is found by halving; no
+index is needed, and none can be out of date.
 
 An id is a record's number, a range `12-20`, a step's id, or the number of a compaction, which stands for what it covers; each
-may have the session before it (`SESSION:12`). Where the room ends, the rest is told as ids of two more forms: `ID@SEQ` is ID from
-record SEQ on, `SEQ+N` record SEQ from character N on."""
+may have the session before it (`SESSION:12`). Where the room ends, the rest is told as ids of two more forms: `ID@SEQ` is ID
+from record SEQ on, `SEQ+N` record SEQ from character N on."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -150,13 +149,14 @@ def _covered(body: Body) -> list[tuple[int, int]]:
     for edit in edits(body):
         if edit.get("edit") in ("insert", "drop"):
             ranges.append((number(edit.get("first")), number(edit.get("last"))))
-        seqs = edit.get("seqs")
+        seqs = edit.get("seqs", [edit.get("seq")])
         ranges += [(number(seq), number(seq)) for seq in seqs] if isinstance(seqs, list) else []
     joined: list[tuple[int, int]] = []
-    for first, last in sorted(r for r in ranges if r[0] > 0):
+    for first, last in sorted((first, min(last, body["seq"] - 1)) for first, last in ranges if first > 0):
         if joined and first <= joined[-1][1] + 1:
-            first, last = joined[-1][0], max(last, joined.pop()[1])
-        joined.append((first, min(last, body["seq"] - 1)))
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
     return joined
 
 
@@ -215,7 +215,7 @@ class _Giving:
         if key in self._seen:
             return True
         if asked.skip:
-            original = dataclasses.replace(original, text=original.text[asked.skip :], start=asked.skip, message=None)
+            original = original._replace(text=original.text[asked.skip :], start=asked.skip, message=None)
         tokens, characters = raw_tokens(original.text) + PER_MESSAGE, len(original.text) + HEADING
         if self.given and (tokens > self._room.tokens or characters > self._room.characters):
             self.rest = asked.on_from(original.record)
@@ -226,7 +226,7 @@ class _Giving:
             self.given.append(original)
             return True
         kept = max(_LEAST, int(len(original.text) + self._room.characters))
-        self.given.append(dataclasses.replace(original, text=original.text[:kept], message=None))
+        self.given.append(original._replace(text=original.text[:kept], message=None))
         self.rest = ",".join([asked.inside(original.record, original.start + kept), *_behind(original, asked)])
         return False
 

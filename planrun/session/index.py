@@ -26,18 +26,20 @@ if TYPE_CHECKING:
 
 NAME = "index.sqlite"
 SHIFT = 32  # a document's id is its session's number, then as many bits for its record's number
-BUSY = 5.0  # seconds to wait for another process; one that builds lets go every BATCH bytes of log
+BUSY = 5.0  # seconds to wait for another process; one that builds lets go every BATCH bytes
 BATCH = 16 << 20
 _SCHEMA = 1  # goes up with every change of the tables or of what counts as a word
-_TAIL = 64  # bytes before a place in a log that tell whether it is still that place: each line ends with its predecessor's digest
+_TAIL = 64  # bytes before a place in a log that prove it: each line ends with the digest of the one before
 _TABLES = """
 create table session (no integer primary key autoincrement, name text not null unique, offset integer not null,
   record integer not null, tail blob not null, damaged integer not null);
-create table doc (id integer primary key, offset integer not null, timestamp real not null, role text, step text, level integer);
+create table doc (id integer primary key, offset integer not null, timestamp real not null,
+  role text, step text, level integer);
 create virtual table fts using fts5(text, content='', tokenize='ascii');
 insert into fts(fts, rank) values ('hashsize', 16777216);
 """
-_ELSEWHERE = ("BUSY", "LOCKED", "CANTOPEN", "READONLY", "FULL", "IOERR", "PERM", "AUTH", "NOLFS", "PROTOCOL", "INTERRUPT", "NOMEM")
+# Faults that a new file would not mend.
+_ELSEWHERE = ("BUSY", "LOCKED", "CANTOPEN", "READONLY", "FULL", "IOERR", "PERM", "AUTH", "NOLFS", "PROTOCOL", "NOMEM")
 
 
 class Unusable(Exception):
@@ -165,7 +167,8 @@ def catch_up(db: Connection, path: Path) -> None:
 def _current(db: Connection, file: BinaryIO, name: str) -> bool:
     row = db.execute("select offset, tail from session where name = ?", (name,)).fetchone()
     size = os.fstat(file.fileno()).st_size
-    return row is not None and (size, _tail(file, size)) == row
+    fits: bool = row == (size, _tail(file, size))
+    return fits
 
 
 def _tail(file: BinaryIO, offset: int) -> bytes:
@@ -196,7 +199,7 @@ def _batch(db: Connection, file: BinaryIO, name: str) -> bool:
         "update session set offset = ?, record = ?, tail = ?, damaged = ? where no = ?",
         (lines.offset, lines.record, _tail(file, lines.offset), damaged + lines.damaged, no),
     )
-    return lines.offset > start
+    return bool(lines.offset > start)
 
 
 def forget_missing(db: Connection, names: set[str]) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from planrun.core.archive import Mode, Unclear
 from planrun.session.terms import MARK, OPERATORS, sought
@@ -16,26 +15,22 @@ _WORDS = re.compile(r'"([^"]*)"?|(\S+)')
 _SYMBOLS = re.compile(r'"([^"]*)"?|([()])|([^\s()"]+)')
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(NamedTuple):
     """Words that follow each other; with `prefix` the last is the beginning of one."""
 
     words: tuple[str, ...]
     prefix: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
+class Every(NamedTuple):
     parts: tuple[Query, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(NamedTuple):
     parts: tuple[Query, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Without:
+class Without(NamedTuple):
     part: Query
     less: Query
 
@@ -54,7 +49,7 @@ def parse(pattern: str, mode: Mode) -> Query | None:
 
 
 def expression(query: Query) -> str:
-    """The query in FTS5's language. Words hold letters, digits and symbols beyond ASCII only: nothing in them needs an escape."""
+    """The query in FTS5's language. A word holds letters, digits and what is beyond ASCII: nothing in it needs an escape."""
     match query:
         case Phrase(words, prefix):
             return f'"{" ".join(words)}"{" *" if prefix else ""}'
@@ -128,9 +123,7 @@ class _Boolean:
 
     def __init__(self, pattern: str) -> None:
         # Of a symbol: the operator or bracket that it is, or "" and the text to look for.
-        self._symbols = [
-            (bracket or (word if word in OPERATORS else ""), quoted or word) for quoted, bracket, word in _SYMBOLS.findall(pattern)
-        ]
+        self._symbols = [(b or (w if w in OPERATORS else ""), quoted or w) for quoted, b, w in _SYMBOLS.findall(pattern)]
         self._at = 0
 
     def read(self) -> Query | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from planrun.core.archive import Search
 from planrun.session import terms
@@ -12,8 +12,7 @@ from planrun.session.query import Query, matches
 from planrun.session.texts import Doc, Lines, docs
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(NamedTuple):
     """What a hit must be, beside its words. `since` is inclusive, `before` is not (Unix seconds)."""
 
     scope: str

@@ -1,15 +1,15 @@
 """Searching the archive: through the index, or by a scan where there can be none. Both find the same.
 
-Ranked is what was found by bm25 (FTS5's), the newest first where that is equal; of a common word only the newest WINDOW hits are
-ranked, as bm25 must visit each. A scan gives the newest first."""
+What was found is ranked by bm25 (FTS5's), the newest first where that is equal; of a common word only the newest WINDOW hits
+are ranked, as bm25 must visit each. A scan gives the newest first."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from planrun.core.archive import Found, Hit, Search
 from planrun.session import index, terms
@@ -33,74 +33,91 @@ _CONDITIONS = {
     "since": "doc.timestamp >= :since",
     "before": "doc.timestamp < :before",
 }
-_SCOPES = {"message": "doc.level is null", "summary": "doc.level is not null"}
+_SCOPES = {"both": (), "message": ("doc.level is null",), "summary": ("doc.level is not null",)}
 _PIECE = re.compile(r"(?:[0-9A-Za-z]|[^\x00-\x7f])+")
 _UNSHOWN = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 
 
-def search(paths: Sequence[Path], asked: Search) -> Found:
-    """What the logs at `paths`, all of one folder, hold of `asked`. Raises Unclear."""
+def search(paths: Sequence[Path], asked: Search, *, indexed: bool = True) -> Found:
+    """What the logs at `paths`, all of one folder, hold of `asked`: all of them, or the only one. Raises Unclear."""
     only = Filter.of(asked, *span(asked, time.time()))
     query = parse(asked.pattern, asked.mode)
     if query is None:
         return Found(message=NOTHING)
     if not paths:
         return Found(message="there is no session to search")
-    notices: list[str] = []
+    ask = _Ask(tuple(paths), asked, query, only, [])
+    found = _through_index(ask) if indexed else None
+    return found if found is not None else _by_scan(ask)
+
+
+class _Ask(NamedTuple):
+    """A search as it is carried out; `notices` grow on the way."""
+
+    paths: tuple[Path, ...]
+    asked: Search
+    query: Query
+    only: Filter
+    notices: list[str]
+
+    @property
+    def folder(self) -> Path:
+        return self.paths[0].parent
+
+    def found(self, hits: Sequence[Hit], total: int, damaged: Mapping[str, int]) -> Found:
+        names = [path.stem for path in self.paths if path.stem in damaged]
+        notices = (*self.notices, *(_damage(name, damaged[name]) for name in names))
+        return Found(tuple(hits), min(total, WINDOW), total > WINDOW, _advice(hits, self.query), notices)
+
+
+def _through_index(ask: _Ask) -> Found | None:
+    """None where there can be no index just now. A damaged one is made anew."""
     for again in (True, False):
         try:
-            return _through_index(paths, query, only, asked, notices)
+            with index.opened(ask.folder) as db:
+                _catch_up(db, ask)
+                db.execute("begin")  # all that follows sees one state of the index
+                return _answer(db, ask)
         except index.Unusable as error:
-            notices.append(f"searched without the index: {error}")
-            break
+            ask.notices.append(f"searched without the index: {error}")
+            return None
         except index.Damaged as error:
-            notices.append(f"the index is made anew: {error}" if again else f"searched without the index: {error}")
+            ask.notices.append(f"the index {'is made anew' if again else 'was not used'}: {error}")
         try:
-            index.discard(paths[0].parent)
+            index.discard(ask.folder)
         except index.Unusable as error:
-            notices.append(f"searched without the index: {error}")
-            break
-    return _by_scan(paths, query, only, asked, notices)
+            ask.notices.append(f"searched without the index: {error}")
+            return None
+    return None
 
 
-def _through_index(paths: Sequence[Path], query: Query, only: Filter, asked: Search, notices: list[str]) -> Found:
-    with index.opened(paths[0].parent) as db:
-        said = list(notices)
-        for path in paths:
-            try:
-                index.catch_up(db, path)
-            except OSError as error:
-                said.append(_unreadable(path, error))
-        if asked.all_sessions:
-            index.forget_missing(db, {path.stem for path in paths})
-        db.execute("begin")  # all that follows sees one state of the index
-        return _answer(db, paths, query, only, asked, said)
+def _catch_up(db: Connection, ask: _Ask) -> None:
+    if ask.asked.all_sessions:
+        index.forget_missing(db, {path.stem for path in ask.paths})
+    for path in ask.paths:
+        try:
+            index.catch_up(db, path)
+        except OSError as error:
+            ask.notices.append(_unreadable(path, error))
 
 
-def _answer(
-    db: Connection, paths: Sequence[Path], query: Query, only: Filter, asked: Search, notices: list[str]
-) -> Found:
+def _answer(db: Connection, ask: _Ask) -> Found:
     low, high = 0, (1 << 63) - 1
-    if not asked.all_sessions:
-        no = index.number_of(db, paths[0].stem)
-        low, high = ((no or 0) << index.SHIFT, ((no or 0) + 1 << index.SHIFT) - 1)
-    conditions = [sql for name, sql in _CONDITIONS.items() if getattr(only, name) is not None]
-    conditions += [_SCOPES[only.scope]] if only.scope in _SCOPES else []
-    where = " and ".join([_HITS, *conditions])
-    values: dict[str, object] = {"query": expression(query), "low": low, "high": high, "limit": asked.limit}
-    values |= {name: getattr(only, name) for name in _CONDITIONS}
+    if not ask.asked.all_sessions:
+        no = index.number_of(db, ask.paths[0].stem) or 0
+        low, high = no << index.SHIFT, (no + 1 << index.SHIFT) - 1
+    conditions = [sql for name, sql in _CONDITIONS.items() if getattr(ask.only, name) is not None]
+    where = " and ".join([_HITS, *conditions, *_SCOPES[ask.only.scope]])
+    values: dict[str, object] = {name: getattr(ask.only, name) for name in _CONDITIONS}
+    values |= {"query": expression(ask.query), "low": low, "high": high, "limit": ask.asked.limit}
     ids = [i for (i,) in db.execute(f"select fts.rowid {where} order by fts.rowid desc limit {WINDOW + 1}", values)]
-    more = len(ids) > WINDOW
-    if more:
+    if len(ids) > WINDOW:
         values["low"] = ids[WINDOW - 1]
     ranked = f"select doc.id, doc.offset {where} order by bm25(fts), doc.timestamp desc, doc.id desc limit :limit"
     places = db.execute(ranked, values).fetchall() if ids else []
     names = dict(db.execute("select no, name from session"))
-    folder = paths[0].parent
-    hits = [_hit(folder / f"{names[i >> index.SHIFT]}.jsonl", i, offset, query) for i, offset in places]
-    damaged = index.damaged_lines(db)
-    counted = {path.stem: damaged[path.stem] for path in paths if path.stem in damaged}
-    return Found(tuple(hits), min(len(ids), WINDOW), more, _message(hits, query), (*notices, *_damage(counted)))
+    hits = [_hit(ask.folder / f"{names[i >> index.SHIFT]}.jsonl", i, offset, ask.query) for i, offset in places]
+    return ask.found(hits, len(ids), index.damaged_lines(db))
 
 
 def _hit(path: Path, key: int, offset: int, query: Query) -> Hit:
@@ -113,22 +130,20 @@ def _hit(path: Path, key: int, offset: int, query: Query) -> Hit:
     return _shown(path, doc, query)
 
 
-def _by_scan(paths: Sequence[Path], query: Query, only: Filter, asked: Search, notices: list[str]) -> Found:
+def _by_scan(ask: _Ask) -> Found:
     found: list[tuple[Path, Doc]] = []
     damaged: dict[str, int] = {}
-    for path in paths:
+    for path in ask.paths:
         try:
-            found += [(path, doc) for doc in scan(path, query, only, damaged)]
+            found += [(path, doc) for doc in scan(path, ask.query, ask.only, damaged)]
         except OSError as error:
-            notices.append(_unreadable(path, error))
+            ask.notices.append(_unreadable(path, error))
     found.sort(key=lambda hit: (hit[1].timestamp, hit[0].stem, hit[1].record), reverse=True)
-    hits = tuple(_shown(path, doc, query) for path, doc in found[: asked.limit])
-    total = min(len(found), WINDOW)
-    return Found(hits, total, len(found) > WINDOW, _message(hits, query), (*notices, *_damage(damaged)))
+    return ask.found([_shown(path, doc, ask.query) for path, doc in found[: ask.asked.limit]], len(found), damaged)
 
 
-def _message(hits: Sequence[Hit], query: Query) -> str:
-    """A word of advice where nothing was found."""
+def _advice(hits: Sequence[Hit], query: Query) -> str:
+    """A word of it where nothing was found."""
     if not hits and any(word.startswith(terms.MARK) for phrase in wanted(query) for word in phrase.words):
         return "AND, OR and NOT were looked for as words; with mode boolean they are operators"
     return ""
@@ -138,10 +153,9 @@ def _unreadable(path: Path, error: OSError) -> str:
     return f"session {path.stem} cannot be read: {error.strerror or error}"
 
 
-def _damage(counts: dict[str, int]) -> Iterable[str]:
-    for name, count in counts.items():
-        lines = f"{count} lines" if count > 1 else "a line"
-        yield f"{lines} of session {name} could not be read; `planrun doctor {name}` says more"
+def _damage(name: str, count: int) -> str:
+    lines = f"{count} lines" if count > 1 else "a line"
+    return f"{lines} of session {name} could not be read; `planrun doctor {name}` says more"
 
 
 def _shown(path: Path, doc: Doc, query: Query) -> Hit:
@@ -169,8 +183,8 @@ def _find(text: str, phrase: Phrase) -> int | None:
     for found in _PIECE.finditer(text):
         seen += [(word, found.start() + i) for i, word in enumerate(terms.words(found[0]))]
         while len(seen) >= size:
-            here = [word for word, _ in seen[:size]]
-            if here[:-1] == list(sought[:-1]) and (here[-1].startswith(sought[-1]) if phrase.prefix else here[-1] == sought[-1]):
+            *first, last = (word for word, _ in seen[:size])
+            if first == list(sought[:-1]) and (last == sought[-1] or (phrase.prefix and last.startswith(sought[-1]))):
                 return seen[0][1]
             del seen[0]
     return None

@@ -34,7 +34,7 @@ class _Kinds(dict[int, str]):
     def __missing__(self, code: int) -> str:
         character = chr(code)
         category = unicodedata.category(character)
-        if code < 128 or category[0] in "LNM" and not 0xFE00 <= code <= 0xFE0F:
+        if code < 128 or (category[0] in "LNM" and not 0xFE00 <= code <= 0xFE0F):
             kept = character
         elif category in ("So", "Sm", "Sc"):
             kept = f" {character} "
@@ -86,8 +86,8 @@ def line(text: str) -> str:
 
 
 def sought(text: str) -> tuple[tuple[str, ...], bool]:
-    """The words to look for where somebody types `text`, and whether the last is only the beginning of one. Empty where there is no
-    word in it."""
+    """The words to look for where somebody types `text`, and whether the last is only the beginning of one; none where there is
+    no word in it."""
     found = words(text)
     if not found or len(found[-1]) > 1 or not _unspaced(found[-1]):
         return tuple(found), False

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from planrun.core.archive import HISTORY_TOOLS, Kind
 from planrun.core.messages import compact_json, well_formed
@@ -16,8 +15,7 @@ _MOST = 1 << 32  # record numbers, in an index
 Body = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Doc:
+class Doc(NamedTuple):
     """The text of one record that can be found; `offset` is where its line begins."""
 
     record: int
@@ -82,7 +80,9 @@ def doc_of(body: Body, offset: int) -> Doc | None:
         case _:
             return None
     step = _text(body.get("step") or body.get("boundary"))
-    return Doc(body["seq"], offset, float(body["timestamp"]), kind, role, step, level, well_formed(text)) if text.strip() else None
+    if not text.strip():
+        return None
+    return Doc(body["seq"], offset, float(body["timestamp"]), kind, role, step, level, well_formed(text))
 
 
 def own(body: Body) -> bool:
@@ -138,7 +138,7 @@ def body_at(file: BinaryIO, offset: int) -> Body | None:
 
 
 def seek(file: BinaryIO, record: int) -> int:
-    """Where the first line stands whose record number is at least `record`: found by halving, as numbers rise from line to line."""
+    """Where the first line stands whose record number is at least `record`: found by halving, as numbers rise line by line."""
     low, high = 0, os.fstat(file.fileno()).st_size
     while low < high:
         middle = (low + high) // 2

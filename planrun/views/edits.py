@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.core.edits import Drop, Elide, Insert, Shorten
+from planrun.core.edits import Cut, Drop, Elide, Insert, Shorten
 from planrun.core.events import Compacted
 from planrun.views.words import amount, one_line, plural
 
@@ -21,14 +21,18 @@ def boundary(event: Compacted) -> str:
 def _what(event: Compacted) -> list[str]:
     elided = sum(len(e.seqs) for e in event.edits if isinstance(e, Elide))
     shortened = sum(len(e.seqs) for e in event.edits if isinstance(e, Shorten))
+    cut = sum(isinstance(e, Cut) for e in event.edits)
     notes = sum(isinstance(e, Insert) for e in event.edits)
     dropped = event.messages_before - event.messages_after + notes
+    summarised = any(isinstance(e, Insert) and e.level > 0 for e in event.edits)
     drops = any(isinstance(e, Drop | Insert) for e in event.edits)
     words = []
     if elided:
         words.append(f"{plural(elided, 'tool result')} elided")
     if shortened:
         words.append(f"{plural(shortened, 'message')} shortened")
+    if cut:
+        words.append(f"{plural(cut, 'long message')} cut")
     if drops and dropped > 0:
-        words.append(f"{plural(dropped, 'message')} {'summarised' if notes else 'dropped'}")
+        words.append(f"{plural(dropped, 'message')} {'summarised' if summarised else 'dropped'}")
     return words

@@ -29,8 +29,8 @@ ROUNDS = 11
 OPEN = """
 import resource, sys
 from pathlib import Path
-from planrun import api
-with api._opened(Path(sys.argv[1])):
+from planrun import resuming
+with resuming.opened(Path(sys.argv[1])):
     used = resource.getrusage(resource.RUSAGE_SELF)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss)
 """

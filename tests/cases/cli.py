@@ -119,8 +119,9 @@ def repeated(*names: str) -> Script:
     return Script([a for n in names for a in script_from(case(n)).answers], repeat_last=True)
 
 
-def install(name: str, folder: Path, plan: str, cwd: Path | None = None) -> Path:
-    """A case's session file as a log in the project `folder` (where its plan lies too). A line that is cut off stays so."""
+def install(name: str, folder: Path, plan: str, *, closed: bool = False) -> Path:
+    """A case's session file as a log in the project `folder` (where its plan lies too). A line that is cut off stays so.
+    `closed`: its first call becomes a closing line, as our steps have one, in place of the call and its result."""
     log = log_of(folder, name)
     log.parent.mkdir(parents=True, exist_ok=True)
     write(folder, plan)
@@ -134,7 +135,11 @@ def install(name: str, folder: Path, plan: str, cwd: Path | None = None) -> Path
             prev = line_digest(line)
             continue
         if body["type"] == "session":
-            body |= {"cwd": str((cwd or folder).resolve()), "plan_path": str((cwd or folder).resolve() / "plan.yaml")}
+            body |= {"cwd": str(folder.resolve()), "plan_path": str(folder.resolve() / "plan.yaml")}
+        if closed and body.pop("tool_calls", None):
+            body["content"] = "Step one is done."
+        elif closed and body.get("role") == "tool":
+            body = {k: body[k] for k in ("seq", "timestamp")} | {"type": "note", "kind": "notice"}
         line = json.dumps(body | {"prev": prev}, separators=(",", ":")).encode("ascii")
         prev = line_digest(line)
         out.append(line)
@@ -159,15 +164,16 @@ def running(folder: Path, server: LoopbackServer, *args: str, env: Mapping[str, 
         process.communicate(timeout=PATIENCE)
 
 
-def until(process: subprocess.Popen[bytes], holds: Callable[[], bool], what: str) -> None:
-    """Wait for something that the process brings about, looking whenever it says something and every 50 ms."""
-    limit = monotonic() + PATIENCE
-    while not holds():
+def until(process: subprocess.Popen[bytes], holds: Callable[[], bool], what: str, says: bytes = b"") -> None:
+    """Wait for something that the process brings about (and for it to say `says`), looking whenever it says something and
+    every 50 ms."""
+    limit, said = monotonic() + PATIENCE, b""
+    while says not in said or not holds():
         assert process.poll() is None and monotonic() < limit, f"{what} did not come"
         assert process.stderr is not None
         select([process.stderr], [], [], 0.05)
         if select([process.stderr], [], [], 0)[0]:
-            os.read(process.stderr.fileno(), 1 << 16)
+            said += os.read(process.stderr.fileno(), 1 << 16)
 
 
 def alive(word: str) -> list[str]:

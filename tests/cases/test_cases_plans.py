@@ -40,7 +40,7 @@ def test_yaml_01_words_stay_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("YAML-01b", ["plan.yaml:5:", "unknown key on"]),
+        ("YAML-01b", ["plan.yaml:5:", "unknown key 'on'"]),
         ("YAML-02a", ["'steps' appears twice", "plan.yaml:6:", "lines 3 and 6"]),
         ("YAML-02b", ["'prompt' appears twice", "plan.yaml:6:", "lines 5 and 6", "step id a appears twice"]),
         ("YAML-02c", ["base"]),

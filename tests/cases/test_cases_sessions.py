@@ -31,7 +31,7 @@ def whole(log: Path) -> list[dict[str, object]]:
 
 
 def test_sess_01a_a_torn_last_line(tmp_path: Path) -> None:
-    log = install("SESS-01a", tmp_path, THREE)
+    log = install("SESS-01a", tmp_path, THREE, closed=True)
     ran = resume(tmp_path, [], session="SESS-01a")
     assert ran.ended == OK
     assert "torn" in ran.err
@@ -50,7 +50,7 @@ def test_sess_01b_a_torn_line_in_the_middle(tmp_path: Path) -> None:
 
 
 def test_sess_01c_a_missing_newline(tmp_path: Path) -> None:
-    log = install("SESS-01c", tmp_path, THREE)
+    log = install("SESS-01c", tmp_path, THREE, closed=True)
     before = log.read_bytes()
     assert not before.endswith(b"\n")
     ran = resume(tmp_path, [], session="SESS-01c")
@@ -161,15 +161,6 @@ def test_uni_01_half_a_character_on_disk(tmp_path: Path) -> None:
     ran = resume(tmp_path, [], session="UNI-01")
     assert ran.ended == OK
     assert ran.messages(0)[-1]["content"] == "ready \N{REPLACEMENT CHARACTER}"
-
-
-def test_pair_07_compactions_between_a_call_and_its_result(tmp_path: Path) -> None:
-    install("PAIR-07", tmp_path, THREE)
-    ran = resume(tmp_path, [], session="PAIR-07")
-    assert ran.ended == OK
-    sent = ran.messages(0)
-    at = next(i for i, m in enumerate(sent) if (m.get("tool_calls") or [{}])[0].get("id") == "x1")
-    assert sent[at + 1]["content"] == "built"
 
 
 def test_appr_02_a_stale_question_never_runs_another_call(tmp_path: Path) -> None:

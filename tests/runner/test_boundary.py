@@ -83,7 +83,7 @@ def test_compact_keeps_texts_calls_and_plan_results(tmp_path: Path) -> None:
 def test_keep_keeps_everything(tmp_path: Path) -> None:
     run = project(tmp_path, *JOBS, context="keep", goal="Both.")
     assert ended(run.run(ACTS)) == OK
-    assert run.messages(3)[:7] == run.messages(2)
+    assert run.messages(3)[:6] == run.messages(2)
     assert run.of("compaction") == []
 
 
@@ -93,7 +93,7 @@ def test_compact_is_the_default_and_the_nearest_word_wins(tmp_path: Path) -> Non
         if settings:
             run.settings(planContextStrategy=settings)
         run.run([sh(LONG), done(), done()], ask(flags={"context": flag} if flag else {}))
-        return {2: "clear", 7: "compact" if "elided" in str(run.messages()) else "keep"}[len(run.messages())]
+        return {2: "clear", 8: "compact" if "elided" in str(run.messages()) else "keep"}[len(run.messages())]
 
     a, b = step("a"), step("b")
     assert second("1", None, None, a, b) == "compact"
@@ -128,7 +128,7 @@ def test_long_arguments_are_shortened_and_stay_json(tmp_path: Path) -> None:
         call("Write", file_path="big", content="x" * 5_000),
         call("Write", file_path="small", content="y" * 1_900),
         call("Write", file_path="wide", content="é中😀" * 1_000),
-        call("Edit", file_path="big", old="x" * 2_500, new="z" * 2_500),
+        call("Edit", file_path="big", old="x" * 4_000, new="z" * 4_000),
         call("Glob", pattern="*", **{}),
         done(), done(),
     ]  # fmt: skip
@@ -141,7 +141,7 @@ def test_long_arguments_are_shortened_and_stay_json(tmp_path: Path) -> None:
     assert note in arguments[0]["content"]
     assert arguments[1]["content"] == "y" * 1_900
     assert all(len(t) <= 2_000 for t in texts)
-    assert (tmp_path / "big").read_text() == "z" * 2_500 + "x" * 2_500
+    assert (tmp_path / "big").read_text() == "z" * 4_000 + "x" * 1_000
 
 
 def test_arguments_of_many_small_parts_are_shortened_too(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from hypothesis import given
 
 from planrun import api
+from planrun.core.edits import Cut, Drop, Edit, Elide, Insert, Shorten
+from planrun.core.events import Compacted
 from planrun.core.fold import apply
 from planrun.core.records import Record
 from planrun.core.state import State
@@ -110,6 +112,20 @@ def test_a_boundary_says_what_went_and_what_it_saved(tmp_path: Path) -> None:
     assert (head, strategy) == ("boundary before b: compact", "compact")
     assert what == "1 tool result elided" or what.endswith("tool results elided")
     assert " -> " in sizes and sizes.endswith(" tokens")
+
+
+def test_every_kind_of_edit_has_words() -> None:
+    def words(*edits: Edit, before: int = 9, after: int = 9) -> str:
+        return boundary(Compacted("ladder", "pressure", edits, 1, before, after, 4210, 1130))
+
+    tail = "4,210 -> 1,130 tokens"
+    assert words(Elide((3, 4)), Shorten((2,))) == (
+        f"compaction (pressure): ladder, 2 tool results elided, 1 message shortened, {tail}"
+    )
+    assert words(Cut(3, 100)) == f"compaction (pressure): ladder, 1 long message cut, {tail}"
+    assert words(Drop(2, 5), after=5) == f"compaction (pressure): ladder, 4 messages dropped, {tail}"
+    assert words(Insert("…", 2, 5), after=6) == f"compaction (pressure): ladder, 4 messages dropped, {tail}"
+    assert words(Insert("…", 2, 5, 1), after=6) == f"compaction (pressure): ladder, 4 messages summarised, {tail}"
 
 
 def test_a_retry_says_which_how_long_and_why() -> None:

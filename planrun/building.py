@@ -1,0 +1,136 @@
+"""The concrete parts of a run: which tools there are, how a name becomes a model, the world that the runner acts on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from planrun import planfile
+from planrun.core.events import Session
+from planrun.core.messages import compact_json
+from planrun.core.plan import Plan
+from planrun.core.tokens import raw_tokens
+from planrun.front import Ask, Front
+from planrun.models.base import Model
+from planrun.policy.permissions import Permissions
+from planrun.policy.secrets import Masker
+from planrun.runner.signals import Signals
+from planrun.runner.world import Answered, Human, Journal, Price, World
+from planrun.session.history import History
+from planrun.settings import Settings
+from planrun.tools.base import Tool
+from planrun.tools.environment import child_environment
+from planrun.tools.history import HISTORY
+from planrun.tools.plan import PLAN_TOOL
+from planrun.tools.registry import builtin_tools, schema
+
+STATE_DIR = ".thclaws"
+
+
+def all_tools() -> tuple[Tool, ...]:
+    """Every tool, in the order in which models are offered them."""
+    return (*builtin_tools(), *HISTORY, PLAN_TOOL)
+
+
+def tool_sizes() -> dict[str, int]:
+    """Tokens of each tool's schema, uncalibrated, as the first record of a session keeps them."""
+    return {t.name: round(raw_tokens(compact_json(schema(t)))) for t in all_tools()}
+
+
+def read_plan(header: Session) -> Plan:
+    """The plan of a session record, from the text in it alone. Raises PlanInvalid."""
+    return planfile.parse(header.plan, header.plan_path, header.files).plan
+
+
+def masker(plan: Plan, settings: Settings, environ: Mapping[str, str]) -> Masker:
+    """What keeps the values of secrets out of the log."""
+    named = {n: environ[n] for n in plan.secrets if environ.get(n)}
+    return Masker({**({"OPENAI_API_KEY": settings.api_key} if settings.api_key else {}), **named})
+
+
+def world(
+    journal: Journal,
+    log: Path,
+    header: Session,
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    models: Callable[[str], Model],
+    signals: Signals,
+    front: Front,
+    ask: Ask,
+    log_bytes: Callable[[], int],
+) -> World:
+    """Everything outside the state of the session whose log is at `log`."""
+    secrets = {n: environ[n] for n in read_plan(header).secrets if environ.get(n)}
+    workspace = Path(header.cwd)
+    return World(
+        log=journal,
+        read_plan=read_plan,
+        models=models,
+        prices=lambda name: _price(settings, name),
+        reply_reserve=lambda name: _reserve(settings, name),
+        tools={t.name: t for t in all_tools()},
+        permissions=Permissions.parse(settings.permissions.allow, settings.permissions.ask, settings.permissions.deny),
+        human=_human(ask, front),
+        signals=signals,
+        workspace=workspace,
+        spill=workspace / STATE_DIR / "tool-output",
+        environment=child_environment(environ, secrets, {}, ()),
+        on_retry=front.on_retry,
+        hooks=settings.hooks,
+        history=History(log.parent, log),
+        log_bytes=log_bytes,
+    )
+
+
+class _Nobody:
+    def ask(self, question: str) -> Answered | None:
+        return None
+
+
+class _Everybody:
+    def ask(self, question: str) -> Answered | None:
+        return Answered(yes=True, by="--approve all")
+
+
+def _human(ask: Ask, front: Front) -> Human:
+    if ask.approve == "all":
+        return _Everybody()
+    return front.human if ask.approve == "ask" and front.human is not None else _Nobody()
+
+
+def _price(settings: Settings, model: str) -> Price | None:
+    override = settings.model_overrides.get(model)
+    if override is None or override.input_price is None or override.output_price is None:
+        return None
+    cached = override.cached_price if override.cached_price is not None else override.input_price
+    return Price(override.input_price, override.output_price, cached)
+
+
+def _reserve(settings: Settings, model: str) -> int | None:
+    override = settings.model_overrides.get(model)
+    return override.max_output if override else None
+
+
+class Models:
+    """Gives the model of a name, made when first asked for: an endpoint behind retries, or a recording."""
+
+    def __init__(self, settings: Settings, header: Session, replies: int) -> None:
+        self._settings, self._header, self._replies = settings, header, replies
+        self._made: dict[str, Model] = {}
+
+    def __call__(self, name: str) -> Model:
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _make(self, name: str) -> Model:
+        if name.startswith("replay:"):
+            from planrun.replaying import replay_of
+
+            return replay_of(Path(self._header.plan_path).parent / name.removeprefix("replay:"), self._replies, read_plan)
+        from planrun.models.openai import OpenAIModel
+        from planrun.models.retry import RetryingModel
+
+        return RetryingModel(OpenAIModel(self._settings.base_url, self._settings.api_key or ""))

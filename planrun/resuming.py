@@ -1,0 +1,145 @@
+"""Going on with a session: its log opened, folded and checked, and what a resume changes before it goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from planrun import planfile
+from planrun.building import masker, read_plan
+from planrun.core.events import FORMAT, Event, Noted, Session, StepChanged
+from planrun.core.fold import apply
+from planrun.core.plan import Json, Plan
+from planrun.core.state import State
+from planrun.errors import ConfigError, PlanChanged, SessionDamaged, UsageError
+from planrun.front import Ask
+from planrun.session import log as logs
+from planrun.session import lock, snapshot
+from planrun.settings import Flags, Settings, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A log that is locked, and the state that it folds to. Nothing was appended yet."""
+
+    path: Path
+    file: BinaryIO
+    state: State
+    reader: logs.Reader
+
+    def writable(self, plan: Plan, settings: Settings, environ: Mapping[str, str], notice: Callable[[str], None]) -> logs.Log:
+        """The log, ready to append. A torn last line is cut off and `notice` hears of it; what to record of that is `sealed`."""
+        if self.reader.torn:
+            notice(f"the last line of {self.path.name} was torn by a crash; it was never in force and is dropped")
+        return logs.continue_at(self.file, self.path, self.reader, self.state.timestamp, masker(plan, settings, environ))
+
+    def sealed(self) -> tuple[Noted, ...]:
+        torn = self.reader.torn
+        return (Noted("sealed", f"dropped a torn last line of {len(torn)} bytes"),) if torn else ()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Opened]:
+    """The log of `path`, locked and folded, by way of its snapshot where that one fits. Raises SessionBusy, SessionDamaged."""
+    file = logs.open_locked(path)
+    try:
+        state, reader = snapshot.load(path, file, read_plan)
+        for record in reader:
+            state = apply(state, record, read_plan)
+        yield Opened(path, file, state, reader)
+    finally:
+        lock.release(file, path)
+
+
+def header_of(state: State, path: Path) -> tuple[Session, Plan]:
+    """The session record in force and its plan. Raises SessionDamaged where the log has none that this version reads."""
+    if state.header is None or state.plan is None:
+        raise SessionDamaged(f"{path} has no session record; there is nothing to resume", 1)
+    if state.header.format != FORMAT:
+        raise SessionDamaged(f"{path} has format {state.header.format}; this planrun reads format {FORMAT}", 1)
+    return state.header, state.plan
+
+
+def settings_of(header: Session, plan: Plan, name: str, flags: Flags, environ: Mapping[str, str]) -> Settings:
+    """The settings in force now where the session works. Raises ConfigError where that folder is gone."""
+    home = Path(header.cwd)
+    if not home.is_dir():
+        raise ConfigError(f"session {name} works in {home}, which is not there any more")
+    return resolve(home, flags, environ, plan)
+
+
+def resumed(state: State, settings: Settings, ask: Ask) -> Noted:
+    """The note that a resume begins with: what is asked of this run, and the settings in force now."""
+    options = options_of(ask, settings)
+    options.setdefault("until", None)
+    model = settings.model if settings.origins.get("model", "default").startswith(("flag", "environment")) else None
+    return Noted(
+        "resumed", f"resumed by pid {os.getpid()}", options=options, settings=settings.public(), model=model or state.model or None
+    )
+
+
+def options_of(ask: Ask, settings: Settings) -> dict[str, Json]:
+    options: dict[str, Json] = {"approve": ask.approve}
+    if ask.until:
+        options["until"] = ask.until
+    for name, value in (("model", settings.model), ("context", settings.context)):
+        if settings.origins.get(name, "default").startswith(("flag", "environment")):
+            options[name] = value
+    return options
+
+
+def changes(note: Noted, state: State, header: Session, plan: Plan, ask: Ask) -> list[Event]:
+    """What a resume that begins with `note` changes before it goes on: an adopted plan, steps to skip or to run again."""
+    events: list[Event] = []
+    again: set[str] = set()
+    loaded = _plan_now(header) if ask.rerun != "none" else None
+    if loaded is not None and loaded.digest != header.plan_digest:
+        if ask.rerun is None:
+            raise PlanChanged(
+                f"{header.plan_path} is not the plan that this session recorded. `--rerun none` goes on with the recorded plan, "
+                "`--rerun stale` takes the new one and runs again what changed in it."
+            )
+        # An adopted plan comes with what is asked of this run, not of the first one.
+        now = replace(header, options={**state.options, **note.options}, settings=note.settings, model=note.model or "")
+        events.append(replace(now, plan=loaded.text, plan_digest=loaded.digest, files=loaded.files))
+        again |= _stale(plan, loaded.plan) if ask.rerun == "stale" else set()
+        plan = loaded.plan
+    if ask.rerun not in (None, "none", "stale"):
+        again.add(str(ask.rerun))
+    if ask.start_from:
+        again |= {s.id for s in plan.steps[plan.index[ask.start_from] :]}
+    events += _step_changes(state, plan, ask.skip, again)
+    return events
+
+
+def _step_changes(state: State, plan: Plan, skip: tuple[str, ...], again: set[str]) -> Iterator[Event]:
+    for step in plan.steps:
+        old = state.plan.index.get(step.id) if state.plan else None
+        now = state.steps[old] if old is not None else None
+        if step.id in skip:
+            yield StepChanged(step.id, "skipped", now.attempt if now else 0, "skipped by hand")
+        elif step.id in again and now is not None and now.status != "todo":
+            yield StepChanged(step.id, "todo", now.attempt, "to be run again")
+
+
+def _plan_now(header: Session) -> planfile.LoadedPlan | None:
+    path = Path(header.plan_path)
+    return planfile.load(path) if path.exists() else None
+
+
+def _stale(old: Plan, new: Plan) -> set[str]:
+    """Steps whose definition changed, and every later one: it may have used what they left."""
+    for position, step in enumerate(new.steps):
+        if step.id not in old.index or old.step(step.id) != step:
+            return {s.id for s in new.steps[position:]}
+    return set()
+
+
+def check_steps(plan: Plan, ids: tuple[str | None, ...]) -> None:
+    for step_id in ids:
+        if step_id is not None and step_id not in plan.index:
+            raise UsageError(f"the plan has no step {step_id!r}; its steps are: {', '.join(plan.index)}")
