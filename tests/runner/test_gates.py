@@ -143,7 +143,9 @@ def test_a_human_who_says_no(tmp_path: Path) -> None:
 
 
 def test_a_signal_ends_a_hook_and_the_run_still_has_its_end(tmp_path: Path) -> None:
-    run = hooked(tmp_path, hooks={"pre_tool_use": {"command": "kill -TERM $PPID; sleep 60", "timeout": 60}, "session_end": TELL})
+    run = hooked(
+        tmp_path, hooks={"pre_tool_use": {"command": "kill -TERM $PPID; sleep 60", "timeout": 60}, "session_end": TELL}
+    )
     result = run.run([sh("touch out")])
     assert ended(result) == ("interrupted", 128 + signal.SIGTERM)
     assert [t["outcome"] for t in told(run)] == ["interrupted"]

@@ -38,7 +38,10 @@ def test_each_event(tmp_path: Path, event: str) -> None:
     first = told(run)[0]
     assert first.items() >= {"event": event, "session_id": "s", "cwd": str(tmp_path), **expected}.items()
     ran = records(run, event)
-    assert [(r["command"], r["status"], r.get("text", "")) for r in ran[:2]] == [(TELL, "ok", ""), ("echo second", "ok", "second")]
+    assert [(r["command"], r["status"], r.get("text", "")) for r in ran[:2]] == [
+        (TELL, "ok", ""),
+        ("echo second", "ok", "second"),
+    ]
     assert all(r["seconds"] >= 0 for r in ran)
     assert len(run.of("hook")) == len(ran)
 
