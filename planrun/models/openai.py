@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
+from planrun.endpoint import shown
 from planrun.errors import ConfigError
-from planrun.models.address import parse_address
 from planrun.models.base import ModelRequest, Reply
 from planrun.models.faults import AnswerFault, Failure, Fault, classify, masked, raised
 from planrun.models.said import one_line
@@ -31,11 +31,11 @@ _MAX_ERROR_TIME = 10.0  # seconds after which the rest of an error body no longe
 
 
 class OpenAIModel:
-    """A Model that tries once. `api_key` may be empty for servers that want none. Times are in seconds: `read_timeout`
-    is the longest silence, not the length of an answer. Threads may share it; the connection is kept between requests.
+    """A Model that tries once. `base_url` is an address as `endpoint.normalise_base_url` leaves it; `api_key` may be empty for
+    servers that want none. Times are in seconds: `read_timeout` is the longest silence, not the length of an answer.
+    Threads may share it; the connection is kept between requests.
 
-    Raises ConfigError at once for an address or a key that cannot be sent. `warning` says what was mended in the
-    address, or is None.
+    Raises ConfigError at once for a key that cannot be sent.
     """
 
     def __init__(
@@ -48,10 +48,8 @@ class OpenAIModel:
         read_timeout: float = 120.0,
         total_timeout: float = DEFAULT_TOTAL,
     ) -> None:
-        address = parse_address(base_url)
-        self.url = address.shown
-        self.warning = address.warning
-        self._address = address
+        self.url = shown(base_url)
+        self._base_url = base_url
         self._key = api_key.strip()
         if not self._key.isascii() or not self._key.isprintable():
             raise ConfigError("the API key has characters that no header can carry: look for a line break or a quote in it")
@@ -127,10 +125,9 @@ class OpenAIModel:
         )
         # max_retries=0: `RetryingModel` is the only layer that tries again.
         return openai.OpenAI(
-            base_url=self._address.url,
+            base_url=self._base_url,
             api_key=self._key or "none",
             max_retries=0,
-            default_query=self._address.query,
             http_client=http,
         )
 

@@ -31,7 +31,7 @@ from planrun.views.words import amount, duration, money, one_line, plural
 _PLAN_TOOL = "UpdatePlanStep"
 
 
-def tell(record: Record, state: State) -> Iterator[Line]:  # noqa: C901, PLR0912 - one case for each kind of event
+def tell(record: Record, state: State) -> Iterator[Line]:
     """The lines of a record, given the state after it. Each is on one line and free of control sequences."""
     match record.event:
         case StepChanged() as event:
@@ -39,7 +39,7 @@ def tell(record: Record, state: State) -> Iterator[Line]:  # noqa: C901, PLR0912
         case Requested() as event:
             yield Line(f"{place(state, event.step)}waiting for {waited(event, state)}", "dim")
         case Responded() as event:
-            yield from _responded(event, state)
+            yield from _responded(event)
         case Said() as event:
             yield from _said(event, state)
         case CallStarted() as event:
@@ -58,7 +58,9 @@ def tell(record: Record, state: State) -> Iterator[Line]:  # noqa: C901, PLR0912
             text += f": {one_line(event.text or event.command)}"
             yield Line(text, "bad" if bad else "dim", NORMAL if bad else VERBOSE, stays=bad)
         case Noted() as event:
-            yield Line(f"{place(state, event.step)}{one_line(event.text, 400) or one_line(event.kind)}", "note", stays=True)
+            yield Line(
+                f"{place(state, event.step)}{one_line(event.text, 400) or one_line(event.kind)}", "note", stays=True
+            )
         case Session() as event:
             yield Line(f"the plan as it is now in {one_line(event.plan_path)} is adopted", "note", stays=True)
         case Ended():
@@ -129,7 +131,7 @@ def _used(step_id: str, state: State) -> str:
     return ", ".join(parts)
 
 
-def _responded(event: Responded, state: State) -> Iterator[Line]:
+def _responded(event: Responded) -> Iterator[Line]:
     if event.error is not None:
         tried = f" ({plural(event.retries + 1, 'request')})" if event.retries else ""
         yield Line(f"no answer after {duration(event.seconds)}{tried}: {one_line(event.error, 400)}", "bad", stays=True)

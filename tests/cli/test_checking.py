@@ -68,8 +68,8 @@ def test_config_tells_where_each_value_comes_from_and_never_the_key(planrun: Cal
     found = one_object(planrun("config", "--format", "json", env=env).stdout)
     assert found["model"] == {"value": "m1", "origin": "environment PLANRUN_MODEL"}
     assert found["context"]["value"] == "clear" and found["context"]["origin"].endswith("settings.json")
-    for format in ("text", "json"):
-        shown = planrun("config", "--format", format, env=env)
+    for form in ("text", "json"):
+        shown = planrun("config", "--format", form, env=env)
         assert "KEY" not in shown.output.replace("OPENAI_API_KEY", "") and "secret-word" not in shown.output
 
 

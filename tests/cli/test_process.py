@@ -30,17 +30,17 @@ def test_python_m_planrun(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("env", [ASCII, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "ascii:strict"}])
-@pytest.mark.parametrize("format", ["text", "json", "jsonl"])
+@pytest.mark.parametrize("form", ["text", "json", "jsonl"])
 def test_a_stream_that_is_not_unicode_changes_nothing_but_the_spelling(
-    tmp_path: Path, env: dict[str, str], format: str
+    tmp_path: Path, env: dict[str, str], form: str
 ) -> None:
     (tmp_path / "plan.yaml").write_text(WIDE, encoding="utf-8")
-    done = finished(tmp_path, "run", "plan.yaml", "--format", format, "--session", "s", env=env)
+    done = finished(tmp_path, "run", "plan.yaml", "--format", form, "--session", "s", env=env)
     assert done.returncode == 0, done.stderr
     assert done.stderr.isascii()
-    if format == "json":
+    if form == "json":
         assert one_object(done.stdout.decode("ascii"))["output"] == {"t": "é中😀"}
-    elif format == "jsonl":
+    elif form == "jsonl":
         assert done.stdout == (tmp_path / ".thclaws" / "sessions" / "s.jsonl").read_bytes()
     else:
         assert done.stdout == rb"t: \xe9\u4e2d\U0001f600" + b"\n"
@@ -95,14 +95,14 @@ def test_following_sees_the_end_of_a_run(tmp_path: Path) -> None:
     assert json.loads(rest.splitlines()[-1])["type"] == "end"
 
 
-@pytest.mark.parametrize("format", ["text", "json", "jsonl"])
-def test_a_reader_that_goes_away_ends_no_run(tmp_path: Path, format: str) -> None:
+@pytest.mark.parametrize("form", ["text", "json", "jsonl"])
+def test_a_reader_that_goes_away_ends_no_run(tmp_path: Path, form: str) -> None:
     (tmp_path / "plan.yaml").write_text(COMMANDS, encoding="utf-8")
     reading, writing = os.pipe()
     os.close(reading)
     try:
         with start(
-            tmp_path, "run", "plan.yaml", "--format", format, "--session", "s", stdout=writing, stderr=writing
+            tmp_path, "run", "plan.yaml", "--format", form, "--session", "s", stdout=writing, stderr=writing
         ) as run:
             assert run.wait(60) == 0
     finally:

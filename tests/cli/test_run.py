@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -145,7 +145,7 @@ def test_nobody_to_answer_is_exit_4(planrun: Call, plan: Path) -> None:
 def test_summary_and_junit_are_written(planrun: Call, plan: Path, project: Path) -> None:
     shown = planrun("run", "plan.yaml", "--summary", "s.json", "--junit", "deep/j.xml", "--format", "json")
     assert json.loads((project / "s.json").read_bytes()) == one_object(shown.stdout)
-    suite = ElementTree.parse(project / "deep" / "j.xml").getroot()
+    suite = ET.parse(project / "deep" / "j.xml").getroot()
     assert (suite.tag, suite.get("name"), suite.get("tests")) == ("testsuite", "commands", "2")
 
 
@@ -214,18 +214,18 @@ def test_typed_parameters_of_a_file(planrun: Call, project: Path) -> None:
     assert one_object(shown.stdout)["output"] == {"n": 7, "on": True, "names": ["a", "b"], "sizes": [1, 2]}
 
 
-@pytest.mark.parametrize("format", ["text", "json"])
-def test_a_dry_run_shows_the_plan_and_does_nothing(planrun: Call, served: Served, project: Path, format: str) -> None:
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_dry_run_shows_the_plan_and_does_nothing(planrun: Call, served: Served, project: Path, form: str) -> None:
     server = served(
         plan=PROMPT
         + "  - {id: two, context: clear, prompt: 'Use ${{ steps.one.output.word }}', tools: [Read], verify: make}\n"
         + "  - {id: three, prompt: Go., retry: {attempts: 2}, fix: 1, timeout: 5m}\n"
         + "  - {id: four, run: make, if: params.x}\nparams: {x: {type: boolean, default: true}}\n"
     )
-    shown = planrun("run", "ask.yaml", "-n", "--format", format)
+    shown = planrun("run", "ask.yaml", "-n", "--format", form)
     assert shown.exit_code == 0, shown.stderr
     assert server.requests == [] and not (project / ".thclaws").exists()
-    if format == "json":
+    if form == "json":
         steps = one_object(shown.stdout)["steps"]
         assert [s["context"] for s in steps] == ["compact", "clear", "compact", None]
         assert [s["carries_history"] for s in steps] == [False, False, True, None]

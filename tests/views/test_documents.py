@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
@@ -50,7 +50,7 @@ def _with(text: str) -> dict[str, Json]:
 def test_every_run_makes_whole_documents(records: list[Record]) -> None:
     found = _result(records)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    suite = ElementTree.fromstring(junit(found))
+    suite = ET.fromstring(junit(found))
     assert len(suite) >= len(PLAN.steps)
     assert suite.get("tests") == str(len(suite))
     markdown(found)
@@ -58,7 +58,7 @@ def test_every_run_makes_whole_documents(records: list[Record]) -> None:
 
 @given(texts)
 def test_junit_is_xml_whatever_the_text(text: str) -> None:
-    case = ElementTree.fromstring(junit(_with(text))).find("testcase")
+    case = ET.fromstring(junit(_with(text))).find("testcase")
     assert case is not None
     allowed = "".join(
         c
@@ -86,7 +86,7 @@ def test_a_step_that_was_not_reached_is_skipped_and_the_cut_one_an_error() -> No
         {"id": "b", "status": "in_progress", **step},
         {"id": "c", "status": "todo", **step},
     ]
-    suite = ElementTree.fromstring(junit({**refused("budget", 3, "the limit is reached"), "plan": "p", "steps": steps}))
+    suite = ET.fromstring(junit({**refused("budget", 3, "the limit is reached"), "plan": "p", "steps": steps}))
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped", "time")}
     assert counts == {"tests": "3", "failures": "0", "errors": "1", "skipped": "1", "time": "1.500"}
     error = suite.find("testcase[@name='b']/error")
@@ -95,7 +95,7 @@ def test_a_step_that_was_not_reached_is_skipped_and_the_cut_one_an_error() -> No
 
 
 def test_a_run_that_was_refused_is_one_case_with_an_error() -> None:
-    suite = ElementTree.fromstring(junit(refused(Outcome.PLAN_INVALID, 2, "plan.yaml:3:1: no")))
+    suite = ET.fromstring(junit(refused(Outcome.PLAN_INVALID, 2, "plan.yaml:3:1: no")))
     (case,) = suite
     error = case.find("error")
     assert error is not None and error.get("message") == "plan.yaml:3:1: no"
