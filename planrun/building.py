@@ -17,7 +17,7 @@ from planrun.policy.secrets import Masker
 from planrun.runner.signals import Signals
 from planrun.runner.world import Answered, Human, Journal, Price, World
 from planrun.session.history import History
-from planrun.settings import Settings
+from planrun.settings import Hook, Settings
 from planrun.tools.base import Tool
 from planrun.tools.environment import child_environment
 from planrun.tools.history import HISTORY
@@ -59,9 +59,10 @@ def world(
     signals: Signals,
     front: Front,
     ask: Ask,
-    log_bytes: Callable[[], int],
+    hooks: Mapping[str, tuple[Hook, ...]] | None = None,
+    log_bytes: Callable[[], int] = lambda: 0,
 ) -> World:
-    """Everything outside the state of the session whose log is at `log`."""
+    """Everything outside the state of the session whose log is at `log`; `hooks` are the settings' own where none are given."""
     secrets = {n: environ[n] for n in read_plan(header).secrets if environ.get(n)}
     workspace = Path(header.cwd)
     return World(
@@ -78,7 +79,7 @@ def world(
         spill=workspace / STATE_DIR / "tool-output",
         environment=child_environment(environ, secrets, {}, ()),
         on_retry=front.on_retry,
-        hooks=settings.hooks,
+        hooks=settings.hooks if hooks is None else hooks,
         history=History(log.parent, log),
         log_bytes=log_bytes,
     )

@@ -9,6 +9,7 @@
     ├── SessionDamaged        5   session_damaged   the log cannot be trusted (`line` says where)
     ├── PlanChanged           5   plan_changed      the plan file is not the one that the session recorded
     ├── StorageError          5   session_damaged   the log cannot be written (full, read-only, vanished)
+    ├── NeedsHuman            4   needs_human       somebody has to answer first
     ├── ProviderError        75   provider          the endpoint failed and retrying will not help now
     ├── ContextOverflow       3   context           the endpoint said that the request is too long
     └── Interrupted    130, 143   interrupted       SIGINT or SIGTERM
@@ -128,6 +129,10 @@ class SessionDamaged(PlanrunError):
 
 class PlanChanged(PlanrunError):
     outcome = Outcome.PLAN_CHANGED
+
+
+class NeedsHuman(PlanrunError):
+    outcome = Outcome.NEEDS_HUMAN
 
 
 class StorageError(PlanrunError):

@@ -17,8 +17,8 @@ from planrun.core.plan import Json, Plan
 from planrun.core.state import State
 from planrun.errors import ConfigError, PlanChanged, SessionDamaged, UsageError
 from planrun.front import Ask
-from planrun.session import log as logs
 from planrun.session import lock, snapshot
+from planrun.session import log as logs
 from planrun.settings import Flags, Settings, resolve
 
 

@@ -11,7 +11,7 @@ from planrun.core.messages import CallStatus, ToolCall
 from planrun.core.plan import Check, Field, Json
 from planrun.errors import Outcome
 
-Trigger = Literal["boundary", "budget", "overflow", "manual"]
+Trigger = Literal["boundary", "budget", "overflow", "background", "manual"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Compact:
 
 @dataclass(frozen=True, slots=True)
 class Summarise:
-    """Let a summary take the place of the records `first` to `last`; `level` 1 sums up messages, a higher one summaries. Without a
-    `model` the digest does it."""
+    """Let a summary take the place of the records `first` to `last`; `level` 1 sums up messages, a higher one summaries. A model is
+    asked, after a first answer that was not accepted with a `tight` prompt; without a `model` the digest does it."""
 
     step: str
     trigger: Trigger
@@ -41,6 +41,7 @@ class Summarise:
     last: int
     level: int
     model: bool
+    tight: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def limits_in_force(state: State) -> Limits:
 def uses(state: State, step: Step | None) -> list[Use]:
     """Every limit in force and how much of it is used; a step's turn limit belongs to its attempts and is not here."""
     run = limits_in_force(state)
-    pending = state.request.tokens if state.request else 0
+    pending = sum(sent.tokens for sent in (state.request, state.background) if sent)
     rows = [
         ("cost_usd", "", state.spend.cost_usd or 0.0, run.cost_usd),
         ("tokens", "", float(state.spend.tokens + pending), run.tokens),

@@ -20,14 +20,15 @@ LONG_ARGUMENTS = 2_000  # characters of a call's arguments that stay in full
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a note covers: the records `first` to `last`. `level` is that of its edit; `filler` marks the short line that only keeps
-    user and assistant taking turns."""
+    """What a note covers: the records `first` to `last`, in all so many `messages`. `level` is that of its edit; `filler` marks the
+    short line that only keeps user and assistant taking turns."""
 
     level: int
     first: int
     last: int
     filler: bool = False
     deterministic: bool = False
+    messages: int = 0
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class Entry:
     def span(self) -> tuple[int, int]:
         """First and last record of the archive that this message stands for."""
         return (self.note.first, self.note.last) if self.note else (self.seq, self.seq)
+
+    @property
+    def covers(self) -> int:
+        """How many messages of the archive it stands for."""
+        return self.note.messages if self.note else 1
 
     @cached_property
     def wire(self) -> bytes:
@@ -83,6 +89,15 @@ class Segment:
     @cached_property
     def call_ids(self) -> frozenset[str]:
         return frozenset(c.id for e in self.entries for c in e.message.tool_calls)
+
+    @cached_property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong inside the segment."""
+        return tuple(_faults(self.entries))
+
+    @cached_property
+    def has_calls(self) -> bool:
+        return any(e.message.tool_calls for e in self.entries)
 
     @cached_property
     def elidable(self) -> tuple[int, ...]:
@@ -156,25 +171,39 @@ def unanswered(view: View) -> tuple[ToolCall, ...]:
 def faults(view: View) -> list[str]:
     """What a strict endpoint would refuse in these messages; empty when they may be sent."""
     found: list[str] = []
-    seen: set[str] = set()
-    waiting: list[str] = []
     previous = ""
-    for position, message in enumerate(messages(view)):
-        if message.role == "tool":
-            if not waiting or waiting.pop(0) != message.tool_call_id:
-                found.append(f"message {position}: a tool result without its call before it")
-        else:
-            if waiting:
-                found.append(f"message {position}: calls {waiting} have no result")
-            waiting = [c.id for c in message.tool_calls]
-            found += [f"message {position}: {why}" for why in (*_misplaced(message, previous), *_misnamed(waiting, seen))]
-            seen.update(waiting)
-        previous = message.role
-    if waiting:
-        found.append(f"calls {waiting} have no result")
+    for segment in view:
+        if segment.entries:
+            found += [f"message at record {segment.entries[0].seq}: {why}" for why in _misplaced(segment.entries[0].message, previous)]
+            found += segment.faults
+            previous = segment.entries[-1].message.role
+    if view and any([not s.call_ids.isdisjoint(view[-1].call_ids) for s in view[:-1]]):  # the others were the last once
+        found.append("a call id is used twice")
     if previous not in ("user", "tool"):
         found.append(f"the list ends with {previous or 'nothing'}")
     return found
+
+
+def _faults(entries: tuple[Entry, ...]) -> Iterator[str]:
+    """What is wrong inside a segment: calls without results, results without calls, roles out of turn, ids twice."""
+    waiting: list[str] = []
+    seen: set[str] = set()
+    previous = ""
+    for position, entry in enumerate(entries):
+        message, where = entry.message, f"message at record {entry.seq}"
+        if message.role == "tool":
+            if not waiting or waiting.pop(0) != message.tool_call_id:
+                yield f"{where}: a tool result without its call before it"
+        else:
+            if waiting:
+                yield f"{where}: calls {waiting} have no result"
+            waiting = [c.id for c in message.tool_calls]
+            for why in (*(_misplaced(message, previous) if position else ()), *_misnamed(waiting, seen)):
+                yield f"{where}: {why}"
+            seen.update(waiting)
+        previous = message.role
+    if waiting:
+        yield f"calls {waiting} have no result"
 
 
 def _misplaced(message: Message, previous: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from planrun.core import context
 from planrun.core.context import Entry, Note, Segment, View
 from planrun.core.edits import Cut, Drop, Edit, Elide, Insert, Shorten
-from planrun.core.messages import Message, ToolCall, compact_json, well_formed
+from planrun.core.messages import Message, Role, ToolCall, compact_json, well_formed
 
 _KEPT = 200  # characters of a shortened argument that stay
 GO_ON = "Go on."
@@ -62,13 +62,14 @@ def _insert(view: View, edit: Insert, seq: int) -> View:
     at, leaving = gone[0], set(gone)
     previous = flat[at - 1][1].message.role if at else ""
     following = next((e.message.role for i, (_, e) in enumerate(flat) if i > at and i not in leaving), "")
-    mine = "assistant" if previous in ("user", "tool") else "user"
-    note = Note(edit.level, edit.first, edit.last, deterministic=edit.deterministic)
+    mine: Role = "assistant" if previous in ("user", "tool") else "user"
+    covers = sum([flat[i][1].covers for i in gone])
+    note = Note(edit.level, edit.first, edit.last, deterministic=edit.deterministic, messages=covers)
     step = flat[at][0]
-    new = [(step, Entry(seq, Message(mine, edit.text), "runner", settled=True, note=note))]  # type: ignore[arg-type]
-    if following in ("", mine):
+    new = [(step, Entry(seq, Message(mine, edit.text), "runner", settled=True, note=note))]
+    if (following or "user") == mine:  # what comes next is a step's own message
         filler = Message("user", GO_ON) if mine == "assistant" else Message("assistant", NOTED)
-        new.append((step, Entry(seq, filler, "runner", settled=True, note=replace(note, filler=True))))
+        new.append((step, Entry(seq, filler, "runner", settled=True, note=replace(note, filler=True, messages=0))))
     kept = [*flat[:at], *new, *(pair for i, pair in enumerate(flat) if i > at and i not in leaving)]
     return _segments(view, kept)
 
@@ -106,14 +107,17 @@ def window_placeholder(entry: Entry) -> str:
 
 
 def cut(entry: Entry, keep: int) -> Entry:
-    """The entry with the middle of its text left out: `keep` characters stay, and a line says how to read the rest."""
+    """The entry with the middle of its text left out, `keep` characters long, with a line that says how to read the rest. Twice is
+    once. Arguments of calls can still be shortened."""
     text = entry.message.content or ""
     if len(text) <= keep:
         return entry
-    head = keep * 2 // 3
-    tail = text[len(text) - (keep - head) :] if keep > head else ""
-    line = f'\n[… {len(text) - keep} of {len(text)} chars left out to fit the window: ExpandHistory(ids="{entry.seq}") has all …]\n'
-    return replace(entry, message=replace(entry.message, content=well_formed(text[:head] + line + tail)), settled=True)
+    line = f'\n[… a part of {len(text)} chars left out to fit the window: ExpandHistory(ids="{entry.seq}") has all …]\n'
+    stays = max(0, keep - len(line))
+    head = stays * 2 // 3
+    content = well_formed(text[:head] + line + text[len(text) - (stays - head) :])
+    settled = entry.settled or not entry.message.tool_calls
+    return replace(entry, message=replace(entry.message, content=content), settled=settled)
 
 
 def shortened(entry: Entry) -> Entry:

@@ -25,7 +25,7 @@ class Shorten:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One message that is too long by itself: its first and last characters stay, `keep` in all, with a line in between."""
+    """One message that is too long by itself: its first and last characters stay with a line in between, `keep` characters in all."""
 
     kind: ClassVar[str] = "cut"
     seq: int

@@ -15,7 +15,7 @@ FORMAT = 1
 StepStatus = Literal["todo", "in_progress", "done", "failed", "skipped", "blocked"]
 FailureReason = Literal["step_failed", "verify_failed", "output_invalid", "stuck", "turn_limit"]
 ApprovalDecision = Literal["asked", "approved", "denied"]
-Purpose = Literal["step", "summary"]
+Purpose = Literal["step", "summary", "background"]  # background: a summary that is made beside the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +203,8 @@ class LimitNeared:
     used: float
     maximum: float
     landing: bool = False
+    model: str | None = None  # whose window it is, where it is not the session's model's
+    purpose: Purpose = "step"  # of the request that was too long
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,21 +40,20 @@ def apply(state: State, record: Record, read_plan: PlanReader) -> State:
     passed = 0.0
     if state.header is not None and not (isinstance(record.event, Noted) and record.event.kind == "resumed"):
         passed = max(0.0, record.timestamp - state.timestamp)
-    state = replace(
-        state,
-        seq=record.seq,
-        timestamp=max(state.timestamp, record.timestamp),
-        elapsed=state.elapsed + passed,
-    )
-    if passed and state.current is not None:
-        state = _on_step(state, state.current, _add_time(passed))
+    steps = state.steps
+    if passed and (at := state.current) is not None:
+        now = steps[at]
+        now = replace(now, seconds=now.seconds + passed, attempt_seconds=now.attempt_seconds + passed)
+        steps = (*steps[:at], now, *steps[at + 1 :])
+    timestamp = max(state.timestamp, record.timestamp)
+    state = replace(state, seq=record.seq, timestamp=timestamp, elapsed=state.elapsed + passed, steps=steps)
     match record.event:
         case Session() as event:
             return _session(state, event, read_plan(event))
         case Said() as event:
             return _said(state, event)
-        case Requested(tokens=tokens, raw=raw, step=step, purpose=purpose):
-            return replace(state, request=Unsettled(tokens, raw, step, purpose))
+        case Requested() as event:
+            return _requested(state, event)
         case Responded() as event:
             return _responded(state, event)
         case CallStarted(call_id=call_id):
@@ -75,10 +74,6 @@ def apply(state: State, record: Record, read_plan: PlanReader) -> State:
             return replace(state, ended=event)
         case Hooked() | Unknown():
             return state
-
-
-def _add_time(passed: float) -> Callable[[StepState], StepState]:
-    return lambda s: replace(s, seconds=s.seconds + passed, attempt_seconds=s.attempt_seconds + passed)
 
 
 def _on_step(state: State, index: int, change: Callable[[StepState], StepState]) -> State:
@@ -143,14 +138,20 @@ def _answered(state: State, index: int, event: Said) -> State:
     return _on_step(state, index, change)
 
 
+def _requested(state: State, event: Requested) -> State:
+    sent = Unsettled(event.tokens, event.raw, event.step, event.purpose, event.model or state.model)
+    return replace(state, background=sent) if event.purpose == "background" else replace(state, request=sent)
+
+
 def _responded(state: State, event: Responded) -> State:
-    sent = state.request or Unsettled(0, 0, None, event.purpose)
+    aside = event.purpose == "background"
+    sent = (state.background if aside else state.request) or Unsettled(0, 0, None, event.purpose)
     usage = event.usage or {}
     unknown = sent.tokens if event.error is None else 0  # what the endpoint did not answer it does not charge
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    factor = state.factor
-    if prompt and event.purpose == "step":
-        factor = calibrate(factor, sent.raw, prompt)
+    factors = state.factors
+    if prompt and sent.raw:
+        factors = {**factors, sent.model: calibrate(factors.get(sent.model, 1.0), sent.raw, prompt)}
 
     def add(spend: Spend) -> Spend:
         cost = spend.cost_usd
@@ -165,13 +166,15 @@ def _responded(state: State, event: Responded) -> State:
             cost_usd=cost,
         )
 
-    overflows = state.overflows if event.error is not None else 0
-    state = replace(state, request=None, spend=add(state.spend), factor=factor, overflows=overflows)
-    if sent.step is None or event.purpose != "step":
+    request, background = (state.request, None) if aside else (None, state.background)
+    state = replace(state, request=request, background=background, spend=add(state.spend), factors=factors)
+    if sent.step is None:
         return state
+    if event.purpose != "step":
+        return _on_step(state, state.need_plan().index[sent.step], lambda s: replace(s, spend=add(s.spend)))
     turn = event.error is None  # a failure of the provider is no turn
     silent = event.empty or event.refusal is not None
-    state = replace(state, turns=state.turns + turn, replies=state.replies + silent)
+    state = replace(state, turns=state.turns + turn, replies=state.replies + silent, overflows=0 if turn else state.overflows)
 
     def change(s: StepState) -> StepState:
         return replace(
@@ -256,7 +259,7 @@ def _frontier(state: State, start: int) -> int:
 def _compacted(state: State, event: Compacted) -> State:
     copied = state.archived if event.messages is not None else state.copied_at
     view = editing.apply(state.view, event.edits, state.seq)
-    return replace(state, view=view, compactions=state.compactions + 1, copied_at=copied)
+    return replace(state, view=view, compactions=state.compactions + 1, copied_at=copied, stairs=0)
 
 
 def _approval(state: State, event: Approval) -> State:
@@ -267,26 +270,46 @@ def _approval(state: State, event: Approval) -> State:
 
 
 def _limit(state: State, event: LimitNeared) -> State:
-    if event.limit == "window":  # `used` is what was estimated for the request that was too long
-        shy = event.used > 0 and event.used <= event.maximum
-        factor = state.factor * event.maximum / event.used * 1.05 if shy else state.factor
-        return replace(state, window=int(event.maximum), overflows=state.overflows + 1, factor=factor)
+    if event.limit == "window":
+        return _overflowed(state, event)
     return replace(state, landing=(*state.landing, event.limit)) if event.landing else state
 
 
+def _overflowed(state: State, event: LimitNeared) -> State:
+    """A request was too long: `used` is what had been estimated for it. Where that is below the window, so is the estimate."""
+    model = event.model or state.model
+    windows, factors = {**state.windows, model: int(event.maximum)}, state.factors
+    if 0 < event.used <= event.maximum:
+        factors = {**factors, model: factors.get(model, 1.0) * event.maximum / event.used * 1.05}
+    overflows = state.overflows + (event.purpose == "step")
+    return replace(state, windows=windows, factors=factors, overflows=overflows)
+
+
 def _noted(state: State, event: Noted) -> State:
-    if event.kind == "summary_failed":
-        return replace(state, digest_only=event.step)
-    if event.kind != "resumed":
-        return state
-    if state.request is not None:  # a kill cut it off: it was paid for, as far as anyone can tell
-        state = _responded(state, Responded(usage=None, model=None, seconds=0.0, purpose=state.request.purpose))
+    match event.kind:
+        case "summary":
+            return replace(state, stairs=state.stairs + 1)
+        case "summary_failed":
+            return replace(state, digest_only=event.step, stairs=0)
+        case "background_failed":
+            return replace(state, no_background=event.step)
+        case "resumed":
+            return _resumed(state, event)
+    return state
+
+
+def _resumed(state: State, event: Noted) -> State:
+    for sent in (state.request, state.background):
+        if sent is not None:  # a kill cut it off: it was paid for, as far as anyone can tell
+            state = _responded(state, Responded(usage=None, model=None, seconds=0.0, purpose=sent.purpose))
     merged: dict[str, Any] = {**state.options, **event.options}
     return replace(
         state,
         ended=None,
         overflows=0,
+        stairs=0,
         digest_only=None,
+        no_background=None,
         resumed_at=state.seq,
         options=merged,
         settings=event.settings or state.settings,

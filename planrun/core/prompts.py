@@ -68,7 +68,7 @@ def _earlier(state: State, step: Step) -> str:
     stand in the conversation already are left out, but for the newest."""
     plan = state.need_plan()
     at = plan.index[step.id]
-    in_view = {s.step for s in state.view if any(e.message.tool_calls for e in s.entries)}
+    in_view = {s.step for s in state.view if s.has_calls}
     lines: list[str] = []
     room = _OUTPUTS
     newest = True

@@ -80,15 +80,15 @@ def model_of(state: State, step: Step) -> str:
     return asked if isinstance(asked, str) else step.model or state.model
 
 
-def window_of(state: State, model: str) -> tuple[int, str]:
-    """The model's window: as configured, as an endpoint taught it (the smaller of the two), as it is known, or a guess."""
-    configured = state.settings.get("window") or override(state, model, "context")
-    if isinstance(configured, int) and state.window:
-        return min(configured, state.window), "the endpoint" if state.window < configured else "settings"
+def window_of(state: State, model: str, *, own: bool = True) -> tuple[int, str]:
+    """The model's window: as configured, as an endpoint taught it (the smaller of the two), as it is known, or a guess. `own` is
+    False for a model that is only asked for summaries: the window of the plan or the command line is not its."""
+    configured = (state.settings.get("window") if own else None) or override(state, model, "context")
+    taught = state.windows.get(model)
     if isinstance(configured, int):
-        return configured, "settings"
-    if state.window:
-        return state.window, "the endpoint"
+        return (taught, "the endpoint") if taught and taught < configured else (configured, "settings")
+    if taught:
+        return taught, "the endpoint"
     name = model.rpartition("/")[2].lower()
     fits = [known for known in KNOWN if name.startswith(known)]
     if fits:

@@ -86,6 +86,7 @@ class Unsettled:
     raw: int
     step: str | None
     purpose: Purpose
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +107,23 @@ class State:
     in_flight: tuple[str, ...] = ()
     unended: tuple[tuple[str, str, CallStatus], ...] = ()  # answered calls whose tool_end is still to come
     request: Unsettled | None = None
+    background: Unsettled | None = None  # the same for a summary that is made beside the run
     spend: Spend = Spend()
     elapsed: float = 0.0
     turns: int = 0
     replies: int = 0  # answers received: where a replayed recording goes on
-    factor: float = 1.0
-    window: int | None = None  # taught by an endpoint
+    factors: dict[str, float] = field(default_factory=dict)  # by model: what turns raw estimates into its tokens
+    windows: dict[str, int] = field(default_factory=dict)  # by model: taught by an endpoint
     overflows: int = 0  # requests refused as too long since the last answer
+    stairs: int = 0  # models' summaries that were not accepted since the last compaction
     digest_only: str | None = None  # the step whose summaries no model writes any more: it failed to
+    no_background: str | None = None  # the step for which no summary is made beside the run any more
     approvals: tuple[Approval, ...] = ()
     question: Approval | None = None
     landing: tuple[str, ...] = ()
     compactions: int = 0
+    meagre: int = 0  # compactions in a row, inside the step under way, that freed next to nothing
+    advised: bool = False  # a fork was advised
     copied_at: int = 0  # bytes of messages in the log at the last full copy in a compaction record
     archived: int = 0  # bytes of message content in the archive
     rechecked: int = 0
@@ -126,6 +132,25 @@ class State:
 
     def step_state(self, step_id: str) -> StepState:
         return self.steps[self.need_plan().index[step_id]]
+
+    @property
+    def asks(self) -> str:
+        """The model that the step under way asks; between steps the session's."""
+        named = self.options.get("model")
+        if isinstance(named, str):
+            return named
+        step = self.need_plan().steps[self.current] if self.current is not None else None
+        return (step.model if step else None) or self.model
+
+    @property
+    def factor(self) -> float:
+        """What turns raw estimates into tokens of the model that is asked."""
+        return self.factors.get(self.asks, 1.0)
+
+    @property
+    def window(self) -> int | None:
+        """The window of the model that is asked, as far as an endpoint taught it."""
+        return self.windows.get(self.asks)
 
     def need_plan(self) -> Plan:
         if self.plan is None:

@@ -14,7 +14,8 @@ from planrun.core.messages import compact_json
 from planrun.core.tokens import raw_tokens
 
 SECTIONS = ("Facts", "Done", "Files", "Open")
-_ITEM = 2_000  # characters of one message that the summariser gets
+ITEM = 2_000  # characters of one message that the summariser gets
+PREVIEW = 500  # characters of a tool result where many are summed up at once
 _CITED = re.compile(r"\[(\d+)(?:\s*[-–,]\s*(\d+))*\]")
 _NUMBERS = re.compile(r"\d+")
 _PATH_KEYS = ("file_path", "path")
@@ -41,12 +42,13 @@ def levels(level: int) -> tuple[Level, ...]:
     return LEAF if level == 1 else CONDENSED
 
 
-def source(entries: tuple[Entry, ...], room: float) -> tuple[str, int]:
-    """The text of as many of these messages as fit in `room` raw tokens, each clipped and tagged, and how many they are."""
+def source(entries: tuple[Entry, ...], room: float, results: int = ITEM) -> tuple[str, int]:
+    """The text of as many of these messages as fit in `room` raw tokens, each clipped (tool results to `results` characters) and
+    tagged, and how many they are."""
     parts: list[str] = []
     taken = 0.0
     for entry in entries:
-        item = _item(entry)
+        item = _item(entry, results)
         size = raw_tokens(item)
         if parts and taken + size > room:
             break
@@ -55,10 +57,10 @@ def source(entries: tuple[Entry, ...], room: float) -> tuple[str, int]:
     return "\n".join(parts), len(parts)
 
 
-def _item(entry: Entry) -> str:
+def _item(entry: Entry, results: int) -> str:
     message = entry.message
     who = f"summary of records {entry.note.first}-{entry.note.last}" if entry.note else f"{message.role} {entry.name or ''}".strip()
-    text = _clip(message.content or "", _ITEM)
+    text = _clip(message.content or "", results if message.role == "tool" else ITEM)
     calls = "".join(f"\n(calls {c.name} {_clip(c.arguments, 400)})" for c in message.tool_calls)
     return f"[{entry.span[0]}] {who}: {text}{calls}"
 

@@ -158,6 +158,10 @@ class _Body:
 
         if self._response.is_closed:
             return
+        if str(self._response.num_bytes_downloaded) == self._response.headers.get("content-length"):
+            for _ in self._chunks:  # it has all arrived: nothing is read from the network any more
+                pass
+            return
         stream = self._response.extensions.get("network_stream")
         sock = stream.get_extra_info("socket") if stream is not None else None
         if not isinstance(sock, socket.socket):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from planrun.core import budget, context
@@ -18,6 +18,7 @@ from planrun.core.tokens import raw_tokens
 from planrun.errors import ContextOverflow, PlanrunError, ProviderError
 from planrun.models.base import ModelRequest, Reply, Usage
 from planrun.runner.world import Price, World
+from planrun.tools.base import Tool
 from planrun.tools.registry import schema
 
 
@@ -75,10 +76,14 @@ def prepare(world: World, state: State, step: Step, model: str) -> tuple[ModelRe
 def offered(world: World, step: Step) -> tuple[bytes, str]:
     """The tools of this step as JSON, and their digest. The same bytes all session long, but where a step narrows them."""
     if step.tools not in world.schemas:
-        names = [n for n in world.tools if offers(step, n)]
-        data = compact_json([schema(world.tools[n]) for n in names]).encode("utf-8")
-        world.schemas[step.tools] = (data, hashlib.sha256(data).hexdigest())
+        world.schemas[step.tools] = described(world.tools, step)
     return world.schemas[step.tools]
+
+
+def described(tools: Mapping[str, Tool], step: Step) -> tuple[bytes, str]:
+    """Those of `tools` that the step offers, as JSON, and their digest."""
+    data = compact_json([schema(tool) for name, tool in tools.items() if offers(step, name)]).encode("utf-8")
+    return data, hashlib.sha256(data).hexdigest()
 
 
 def _kept(

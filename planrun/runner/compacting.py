@@ -25,7 +25,7 @@ def compact(world: World, state: State, action: Compact | Summarise) -> Iterator
     if isinstance(action, Summarise):
         yield from summarising.summarise(world, state, action)
     else:
-        yield _edits(state, action)
+        yield compacted(state, action)
 
 
 def _without(world: World, state: State, action: Compact | Summarise) -> Iterator[Event]:
@@ -36,7 +36,7 @@ def _without(world: World, state: State, action: Compact | Summarise) -> Iterato
     return checking.begin(world, state, Begin(action.step, now.attempt + 1, note))
 
 
-def _edits(state: State, action: Compact) -> Compacted:
+def compacted(state: State, action: Compact) -> Compacted:
     """The record of the edits. The whole new list goes along whenever the archive has grown by at least its size since the last copy:
     the log stays linear, and a reader may begin at the newest such record."""
     after = editing.apply(state.view, action.edits, state.seq + 1)

@@ -42,16 +42,18 @@ class Task:
         return min(a for a, _ in spans), max(b for _, b in spans)
 
 
-def task_of(world: World, state: State, action: Summarise) -> Task:
-    """What `action` covers, cut to whole turns that fit the summariser's window."""
+def task_of(state: State, action: Summarise) -> Task:
+    """What `action` covers, cut to whole turns that fit the summariser's window. By hand whole runs are summed up at once, so
+    that only the beginning and the end of each tool result are given."""
+    results = summaries.PREVIEW if action.trigger == "manual" else summaries.ITEM
     chosen = [e for e in context.entries(state.view) if action.first <= e.span[0] and e.span[1] <= action.last]
     chosen = [e for e in chosen if e.message.role != "system"]
     window, _ = window_of(state, summariser(state, action.step))
-    text, fit = summaries.source(tuple(chosen), window * _SHARE / max(state.factor, 0.5))
+    text, fit = summaries.source(tuple(chosen), window * _SHARE / max(state.factor, 0.5), results)
     while fit < len(chosen) and fit > 1 and chosen[fit].message.role == "tool":
         fit -= 1  # never part a call from its results
     if fit < len(chosen):
-        text, _ = summaries.source(tuple(chosen[:fit]), float("inf"))
+        text, _ = summaries.source(tuple(chosen[:fit]), float("inf"), results)
     before = [e for e in context.entries(state.view) if e.note and not e.note.filler and e.note.level and e.span[1] < action.first]
     anchor = (before[-1].message.content or "") if before and action.level == 1 else ""
     entries = tuple(chosen[: max(fit, 1)])
@@ -65,16 +67,21 @@ def summariser(state: State, step_id: str) -> str:
 
 def summarise(world: World, state: State, action: Summarise) -> Iterator[Event]:
     """Each attempt is on record; the last stair always succeeds."""
-    task = task_of(world, state, action)
-    text: str | None = None
-    if action.model:
-        for level in summaries.levels(task.level):
-            text = yield from _asked(world, state, action, task, level)
-            if text is not None:
-                break
-        else:
-            yield Noted("summary_failed", "no model's summary was accepted; a digest stands in", action.step)
-    yield from committed(world, state, action, task, text)
+    task = task_of(state, action)
+    text = yield from written(world, state, action, task)
+    yield from committed(state, action, task, text)
+
+
+def written(world: World, state: State, action: Summarise, task: Task) -> Generator[Event, None, str | None]:
+    """The summary that a model writes; None where no model is to be asked, or none wrote one that can be accepted."""
+    if not action.model:
+        return None
+    for level in summaries.levels(task.level):
+        text = yield from _asked(world, state, action, task, level)
+        if text is not None:
+            return text
+    yield Noted("summary_failed", "no model's summary was accepted; a digest stands in", action.step)
+    return None
 
 
 def _asked(world: World, state: State, action: Summarise, task: Task, level: Level) -> Generator[Event, None, str | None]:
@@ -138,12 +145,10 @@ def _failed(action: Summarise, level: Level, task: Task, why: str) -> Noted:
     return Noted("summary", f"{level.name} summary of records {first}-{last} ({task.raw:.0f} tokens, {action.trigger}): {why}", action.step)
 
 
-def committed(world: World, state: State, action: Summarise, task: Task, text: str | None) -> Iterator[Event]:
+def committed(state: State, action: Summarise, task: Task, text: str | None) -> Iterator[Event]:
     """The compaction that puts the summary in the place of what it covers."""
     first, last = task.span
-    target = summaries.levels(task.level)[0].target(task.raw)
-    body = text if text is not None else summaries.digest(task.entries, target)
-    insert = Insert(summaries.note(body, first, last), first, last, action.level, deterministic=text is None)
+    insert = insert_of(task, text)
     after = editing.apply(state.view, (insert,), state.seq + 1)
     before_tokens, after_tokens = (round(context.raw_size(v) * state.factor) for v in (state.view, after))
     if after_tokens >= before_tokens:
@@ -161,3 +166,10 @@ def committed(world: World, state: State, action: Summarise, task: Task, text: s
         tokens_after=after_tokens,
         boundary=action.step if action.trigger == "boundary" else None,
     )
+
+
+def insert_of(task: Task, text: str | None) -> Insert:
+    """The edit that puts `text`, or without one the digest that needs no model, in the place of what `task` covers."""
+    first, last = task.span
+    body = text if text is not None else summaries.digest(task.entries, summaries.levels(task.level)[0].target(task.raw))
+    return Insert(summaries.note(body, first, last), first, last, task.level, deterministic=text is None)

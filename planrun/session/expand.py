@@ -117,7 +117,7 @@ class _Log:
         elif not name.isdigit():
             yield from ((body, False) for body in self._of_step(name))
         else:
-            for body in self._between(int(name), int(name)):
+            for body in list(self._between(int(name), int(name))):  # read to the end: the file is moved in below
                 yield body, True
                 for first, last in _covered(body):
                     yield from ((b, False) for b in self._between(first, last))
@@ -218,14 +218,15 @@ class _Giving:
             original = original._replace(text=original.text[asked.skip :], start=asked.skip, message=None)
         tokens, characters = raw_tokens(original.text) + PER_MESSAGE, len(original.text) + HEADING
         if self.given and (tokens > self._room.tokens or characters > self._room.characters):
-            self.rest = asked.on_from(original.record)
+            self.rest = asked.text if asked.name == str(original.record) else asked.on_from(original.record)
             return False
         self._seen.add(key)
         self._room = Room(self._room.tokens - tokens, self._room.characters - characters)
-        if self._room.characters >= 0:
+        whole = len(original.text)
+        kept = whole if self._room.characters >= 0 else max(_LEAST, int(whole + self._room.characters))
+        if kept >= whole:
             self.given.append(original)
             return True
-        kept = max(_LEAST, int(len(original.text) + self._room.characters))
         self.given.append(original._replace(text=original.text[:kept], message=None))
         self.rest = ",".join([asked.inside(original.record, original.start + kept), *_behind(original, asked)])
         return False

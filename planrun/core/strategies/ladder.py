@@ -1,51 +1,86 @@
 """The ladder: what goes, and in which order, when a step's messages outgrow their room.
 
-Each rung is a pure function from the view to edits; it stops as soon as enough is freed and is skipped where it would
-free too little. What is pinned never goes: the system message, the first user message (it has the goal), the current step's
-message, plan tools' results. Calls stay with their results."""
+Each rung is a pure function from the view to edits; it stops as soon as enough is freed. What is pinned never goes: the system
+message, the first user message (it has the goal), the current step's message. Plan tools' results are never elided. Calls stay
+with their results."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
-from planrun.core import editing
+from planrun.core import context, editing
 from planrun.core.context import LONG_ARGUMENTS, PINNED, Entry, View
 from planrun.core.edits import Cut, Edit, Elide, Insert, Shorten
 from planrun.core.tokens import PER_MESSAGE, raw_tokens
 
-_LEAST_KEPT = 200  # characters that a cut message keeps at the least
+LEAST_KEPT = 400  # characters that a cut message keeps at the least, the line about what went included
+_NOTICE = 40.0  # raw tokens, about, of the notice that stands for what was dropped
+_LINE = 60.0  # the same of the line in a message that was cut
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Group:
     """Messages that go or stay together: a turn (a reply and its results), a user message, a note with its filler."""
 
     entries: tuple[Entry, ...]
     pinned: bool
 
-    @property
+    @cached_property
     def raw(self) -> float:
-        return sum(e.raw for e in self.entries)
+        return sum([e.raw for e in self.entries])
 
     @property
     def is_note(self) -> bool:
         return self.entries[0].note is not None
 
+    @property
+    def level(self) -> int:
+        """That of a summary, 0 for everything else."""
+        note = self.entries[0].note
+        return note.level if note else 0
+
 
 def groups(view: View) -> list[Group]:
     """The view in groups, in order. The last user message that opened a step and the very first one are pinned."""
-    flat = [e for s in view for e in s.entries]
-    users = [e for e in flat if e.message.role == "user" and e.note is None]
-    opening = next((e for e in view[-1].entries if e.message.role == "user" and e.note is None), None) if view else None
-    pinned = {e.seq for e in (*users[:1], *((opening,) if opening else ()))}
-    out: list[list[Entry]] = []
-    for entry in flat:
+    first = next((e for s in view for e in s.entries if _asked(e)), None)
+    opening = next((e for e in view[-1].entries if _asked(e)), None) if view else None
+    pinned = {e.seq for e in (first, opening) if e is not None}
+    gathered: list[list[Entry]] = []
+    for entry in context.entries(view):
         follows = entry.message.role == "tool" or (entry.note is not None and entry.note.filler)
-        if follows and out:
-            out[-1].append(entry)
+        if follows and gathered:
+            gathered[-1].append(entry)
         else:
-            out.append([entry])
-    return [Group(tuple(g), g[0].message.role == "system" or (g[0].note is None and g[0].seq in pinned)) for g in out]
+            gathered.append([entry])
+    return [Group(tuple(g), g[0].message.role == "system" or (g[0].note is None and g[0].seq in pinned)) for g in gathered]
+
+
+def _asked(entry: Entry) -> bool:
+    return entry.message.role == "user" and entry.note is None
+
+
+def runs(parts: list[Group], fits: Callable[[Group], bool] = lambda group: True) -> Iterator[list[Group]]:  # noqa: ARG005
+    """The unbroken runs of groups that are not pinned and that `fits` accepts, the oldest first."""
+    run: list[Group] = []
+    for group in parts:
+        if not group.pinned and fits(group):
+            run.append(group)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def raw_of(run: list[Group]) -> float:
+    return sum([g.raw for g in run])
+
+
+def span(run: list[Group]) -> tuple[int, int]:
+    spans = [e.span for g in run for e in g.entries]
+    return min(a for a, _ in spans), max(b for _, b in spans)
 
 
 def tail_start(parts: list[Group], room: float) -> int:
@@ -59,85 +94,76 @@ def tail_start(parts: list[Group], room: float) -> int:
     return at
 
 
-def elide(parts: list[Group], end: int, excess: float) -> tuple[Edit, ...]:
-    """Old tool results, the largest first, until `excess` raw tokens are freed."""
-    found = [e for g in parts[:end] for e in g.entries if _elidable(e)]
-    found.sort(key=lambda e: (-_saved(e), e.seq))
+def elide(parts: list[Group], excess: float) -> tuple[Edit, ...]:
+    """Tool results, the largest first, until `excess` raw tokens are freed."""
+    found = [(_saved(e), e.seq) for g in parts for e in g.entries if _elidable(e)]
+    found.sort(key=lambda pair: (-pair[0], pair[1]))
     chosen, freed = [], 0.0
-    for entry in found:
-        if freed >= excess:
+    for saved, seq in found:
+        if freed >= excess or saved <= 0:
             break
-        chosen.append(entry.seq)
-        freed += _saved(entry)
+        chosen.append(seq)
+        freed += saved
     return (Elide(tuple(sorted(chosen)), by="window"),) if chosen else ()
 
 
 def _elidable(entry: Entry) -> bool:
-    return not entry.settled and entry.message.role == "tool" and entry.name not in PINNED and _saved(entry) > 0
+    return not entry.settled and entry.message.role == "tool" and entry.name not in PINNED
 
 
 def _saved(entry: Entry) -> float:
     return entry.raw - PER_MESSAGE - raw_tokens(editing.window_placeholder(entry))
 
 
-def shorten(parts: list[Group], end: int, excess: float) -> tuple[Edit, ...]:
-    """Long arguments of old calls, the oldest first."""
+def shorten(parts: list[Group], excess: float) -> tuple[Edit, ...]:
+    """Long arguments of calls, the oldest first."""
     chosen, freed = [], 0.0
-    for entry in (e for g in parts[:end] for e in g.entries if not e.settled):
-        long = any(len(c.arguments) > LONG_ARGUMENTS for c in entry.message.tool_calls)
-        if long and freed < excess:
-            chosen.append(entry.seq)
-            freed += entry.raw - editing.shortened(entry).raw
-    return (Shorten(tuple(chosen)),) if freed > 0 else ()
-
-
-def drop(parts: list[Group], end: int, excess: float) -> tuple[Edit, ...]:
-    """The oldest groups, whole, in one unbroken run; one short notice says how many messages went and how to find them."""
-    run = unpinned_run(parts, end, lambda g: True)
-    taken, freed = [], -40.0  # what the notice costs
-    for group in run:
+    for entry in (e for g in parts for e in g.entries if e.message.tool_calls and not e.settled):
         if freed >= excess:
             break
-        taken.append(group)
-        freed += group.raw
-    if freed <= 0:
-        return ()
-    return (notice(taken),)
+        if any(len(c.arguments) > LONG_ARGUMENTS for c in entry.message.tool_calls):
+            saved = entry.raw - editing.shortened(entry).raw
+            if saved > 0:
+                chosen.append(entry.seq)
+                freed += saved
+    return (Shorten(tuple(chosen)),) if chosen else ()
 
 
-def unpinned_run(parts: list[Group], end: int, fits: object) -> list[Group]:
-    """The first unbroken run of groups before `end` that are not pinned and that `fits` accepts."""
-    run: list[Group] = []
-    for group in parts[:end]:
-        if not group.pinned and fits(group):  # type: ignore[operator]
-            run.append(group)
-        elif run:
+def drop(parts: list[Group], excess: float) -> tuple[Edit, ...]:
+    """The oldest groups, whole; one short notice for each unbroken run says how many messages went and how to find them."""
+    edits: list[Edit] = []
+    freed = 0.0
+    for run in runs(parts):
+        taken, gain = [], -_NOTICE
+        for group in run:
+            if freed + gain >= excess:
+                break
+            taken.append(group)
+            gain += group.raw
+        if gain > 0:
+            edits.append(notice(taken))
+            freed += gain
+        if freed >= excess:
             break
-    return run
-
-
-def span(run: list[Group]) -> tuple[int, int]:
-    spans = [e.span for g in run for e in g.entries]
-    return min(a for a, _ in spans), max(b for _, b in spans)
+    return tuple(edits)
 
 
 def notice(run: list[Group]) -> Insert:
     first, last = span(run)
-    number = sum(1 for g in run for e in g.entries if e.note is None)
-    earlier = [e for g in run for e in g.entries if e.note is not None and not e.note.filler]
-    more = f" {len(earlier)} earlier notes went with them." if earlier else ""
-    text = f'[{number} earlier messages, records {first} to {last}, left the context.{more} ExpandHistory(ids="{first}-{last}") brings them back.]'
+    number = sum([e.covers for g in run for e in g.entries])
+    many = "1 earlier message" if number == 1 else f"{number} earlier messages"
+    text = f'[{many}, records {first} to {last}, left the context; ExpandHistory(ids="{first}-{last}") brings them back.]'
     return Insert(text, first, last)
 
 
 def cut(parts: list[Group], excess: float) -> tuple[Edit, ...]:
     """The largest message of all that may be cut loses its middle."""
-    able = [e for g in parts for e in g.entries if e.message.role in ("tool", "assistant") and not e.message.tool_calls]
-    able = [e for e in able if e.name not in PINNED and len(e.message.content or "") > 2 * _LEAST_KEPT]
+    able = [e for g in parts for e in g.entries if e.message.role in ("tool", "assistant") and e.name not in PINNED]
+    able = [e for e in able if len(e.message.content or "") > LEAST_KEPT]
     if not able:
         return ()
-    entry = max(able, key=lambda e: (e.raw, -e.seq))
-    size = len(entry.message.content or "")
-    share = max(0.0, entry.raw - excess - 60) / entry.raw
-    keep = max(_LEAST_KEPT, int(size * share))
-    return (Cut(entry.seq, keep),) if keep < size - 200 else ()
+    entry = max(able, key=lambda e: (raw_tokens(e.message.content or ""), -e.seq))
+    text = entry.message.content or ""
+    raw = raw_tokens(text)
+    keep = max(LEAST_KEPT, int(len(text) * max(0.0, raw - excess - _LINE) / raw))
+    return (Cut(entry.seq, keep),) if keep < len(text) else ()

@@ -1,0 +1,156 @@
+"""Looking at a session without touching it: what the model saw at a request, and what it would see next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from planrun import building, resuming
+from planrun.core import context
+from planrun.core.actions import (
+    Action,
+    Answer,
+    AskHuman,
+    AskModel,
+    Begin,
+    Brief,
+    Compact,
+    End,
+    EndCall,
+    RunCalls,
+    RunCommand,
+    Say,
+    Settle,
+    Skip,
+    Summarise,
+    Verify,
+)
+from planrun.core.decide import decide
+from planrun.core.events import Event, Requested
+from planrun.core.fold import apply, fold
+from planrun.core.plan import Step
+from planrun.core.records import Record
+from planrun.core.room import offers
+from planrun.core.seen import Seen, Sent
+from planrun.core.state import State
+from planrun.core.tokens import raw_tokens
+from planrun.errors import UsageError
+from planrun.front import Ask, Front
+from planrun.runner import asking
+from planrun.runner.loop import Runner
+from planrun.runner.signals import Signals
+from planrun.session.running import writer
+from planrun.session.store import records
+from planrun.settings import Flags, Settings
+
+
+def sent(path: Path, *, turn: int | None = None, step: str | None = None) -> Seen:
+    """The context of the request number `turn`, those for summaries not counted, or of the last one of `step`: folded anew from
+    the log up to that record. Raises UsageError where there is no such request."""
+    state, count = State(), 0
+    found: tuple[State, int, Requested, int] | None = None
+    for record in records(path):
+        event = record.event
+        if isinstance(event, Requested) and event.purpose == "step":
+            count += 1
+            if turn == count or (turn is None and event.step == step):
+                found = state, record.seq, event, count
+        state = apply(state, record, building.read_plan)
+    if found is None:
+        raise UsageError(_no_request(state, path.stem, turn, step, count))
+    return _seen_at(*found)
+
+
+def _no_request(state: State, session: str, turn: int | None, step: str | None, count: int) -> str:
+    if turn is not None:
+        return f"session {session} has {count} requests to the model so far; there is no number {turn}"
+    if state.plan is not None and step is not None:
+        resuming.check_steps(state.plan, (step,))
+    return f"step {step} of session {session} has sent no request to a model"
+
+
+def _seen_at(state: State, seq: int, request: Requested, turn: int) -> Seen:
+    step = state.need_plan().step(request.step or "")
+    then, now = (state.header.tools if state.header else {}), building.tool_sizes()
+    same = {n: s for n, s in then.items() if offers(step, n)} == {n: s for n, s in now.items() if offers(step, n)}
+    return _seen(state, step, Sent(turn, seq, request.digest, same))
+
+
+def _seen(state: State, step: Step, request: Sent | None = None, before_it: str = "") -> Seen:
+    data, digest = asking.described({t.name: t for t in building.all_tools()}, step)
+    return Seen(state, step, context.digest(state.view, digest), raw_tokens(data.decode("utf-8")), request, before_it)
+
+
+def upcoming(path: Path, flags: Flags, environ: Mapping[str, str]) -> Seen:
+    """What the model would see next: the run goes on in memory, as a plain `planrun resume` would, as far as it gets without
+    acting on anything. Nothing is written and no hook is asked."""
+    state = fold(records(path), State(), building.read_plan)
+    header, plan = resuming.header_of(state, path)
+    settings = resuming.settings_of(header, plan, path.stem, flags, environ)
+    rehearsal = _rehearsal(path, state, settings, environ)
+    if writer(path) is None:
+        rehearsal.append(resuming.resumed(state, settings, Ask()))
+    while isinstance(action := decide(rehearsal.state), _WITHOUT_EFFECT):
+        for event in rehearsal.perform(action):
+            rehearsal.append(event)
+    if isinstance(action, AskModel):
+        return _seen(rehearsal.state, plan.step(action.step))
+    return _seen(rehearsal.state, step_of(rehearsal.state), before_it=_words(action))
+
+
+_WITHOUT_EFFECT = (Answer, Begin, Brief, Compact, EndCall, Say, Settle, Skip)
+
+
+class _Memory:
+    """A journal that keeps nothing."""
+
+    def __init__(self, state: State) -> None:
+        self._seq, self._now = state.seq, state.timestamp
+
+    def append(self, event: Event) -> Record:
+        self._seq += 1
+        return Record(self._seq, self._now, event)
+
+    def sync(self) -> None:
+        pass
+
+
+def _rehearsal(path: Path, state: State, settings: Settings, environ: Mapping[str, str]) -> Runner:
+    header, _ = resuming.header_of(state, path)
+    world = building.world(
+        _Memory(state),
+        path,
+        header,
+        settings,
+        environ,
+        models=building.Models(settings, header, state.replies),
+        signals=Signals(lambda: None),
+        front=Front(),
+        ask=Ask(approve="none"),
+        hooks={},
+    )
+    return Runner(world, state)
+
+
+def step_of(state: State) -> Step:
+    """The step under way, else the next one, else the last."""
+    steps = state.need_plan().steps
+    return steps[state.current if state.current is not None else min(state.frontier, len(steps) - 1)]
+
+
+def _words(action: Action | None) -> str:
+    """What has to happen before there is another request."""
+    match action:
+        case RunCommand(step):
+            return f"the command of step {step} runs first"
+        case Verify(step):
+            return f"a check of step {step} runs first"
+        case RunCalls(step, calls):
+            return f"step {step} has tool calls to run first: {', '.join(c.name for c in calls)}"
+        case AskHuman(text=text):
+            return f"an approval comes first: {text}"
+        case Summarise(first=first, last=last):
+            return f"a summary of records {first} to {last} is made first"
+        case End(outcome=outcome, reason=reason):
+            return f"there is no next request: the run ends {outcome}: {reason}"
+    return "there is no next request: the session is over"
