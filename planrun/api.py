@@ -11,7 +11,7 @@ from planrun.core.events import FORMAT, Event, Session
 from planrun.core.fold import fold
 from planrun.core.plan import Plan
 from planrun.core.state import State
-from planrun.errors import ConfigError, SessionDamaged, UsageError
+from planrun.errors import ConfigError, SessionDamaged
 from planrun.front import Ask, Front, Result, Seams
 from planrun.models.base import Model
 from planrun.params import typed
@@ -49,16 +49,8 @@ def prepare(plan_path: Path, ask: Ask, *, cwd: Path, environ: Mapping[str, str])
         env=_declared(plan, environ),
         tools=building.tool_sizes(),
     )
-    free_path(Store(settings.session_dir), header.session)
+    building.free_path(Store(settings.session_dir), header.session)
     return header, settings, plan
-
-
-def free_path(store: Store, session: str) -> Path:
-    """Where a new session of this name will lie. Raises UsageError where there is one already."""
-    path = store.path(session)
-    if path.exists() or path.is_symlink():
-        raise UsageError(f"there is already a session {session!r}; `planrun resume {session}` continues it")
-    return path
 
 
 def run(

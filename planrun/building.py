@@ -10,6 +10,7 @@ from planrun.core.events import Session
 from planrun.core.messages import compact_json
 from planrun.core.plan import Plan
 from planrun.core.tokens import raw_tokens
+from planrun.errors import UsageError
 from planrun.front import Ask, Front
 from planrun.models.base import Model
 from planrun.policy.permissions import Permissions
@@ -17,6 +18,7 @@ from planrun.policy.secrets import Masker
 from planrun.runner.signals import Signals
 from planrun.runner.world import Answered, Human, Journal, Price, World
 from planrun.session.history import History
+from planrun.session.store import Store
 from planrun.settings import Hook, Settings
 from planrun.tools.base import Tool
 from planrun.tools.environment import child_environment
@@ -40,6 +42,14 @@ def tool_sizes() -> dict[str, int]:
 def read_plan(header: Session) -> Plan:
     """The plan of a session record, from the text in it alone. Raises PlanInvalid."""
     return planfile.parse(header.plan, header.plan_path, header.files).plan
+
+
+def free_path(store: Store, session: str) -> Path:
+    """Where a new session of this name will lie. Raises UsageError where there is one already."""
+    path = store.path(session)
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"there is already a session {session!r}; `planrun resume {session}` continues it")
+    return path
 
 
 def masker(plan: Plan, settings: Settings, environ: Mapping[str, str]) -> Masker:

@@ -73,12 +73,13 @@ def _seen_at(state: State, seq: int, request: Requested, turn: int) -> Seen:
     step = state.need_plan().step(request.step or "")
     then, now = (state.header.tools if state.header else {}), building.tool_sizes()
     same = {n: s for n, s in then.items() if offers(step, n)} == {n: s for n, s in now.items() if offers(step, n)}
-    return _seen(state, step, Sent(turn, seq, request.digest, same))
+    return _seen(state, step, seq, Sent(turn, seq, request.digest, same))
 
 
-def _seen(state: State, step: Step, request: Sent | None = None, before_it: str = "") -> Seen:
+def _seen(state: State, step: Step, logged: int, request: Sent | None = None, before_it: str = "") -> Seen:
     data, digest = asking.described({t.name: t for t in building.all_tools()}, step)
-    return Seen(state, step, context.digest(state.view, digest), raw_tokens(data.decode("utf-8")), request, before_it)
+    found = context.digest(state.view, digest)
+    return Seen(state, step, found, raw_tokens(data.decode("utf-8")), logged, request, before_it)
 
 
 def upcoming(path: Path, flags: Flags, environ: Mapping[str, str]) -> Seen:
@@ -87,15 +88,15 @@ def upcoming(path: Path, flags: Flags, environ: Mapping[str, str]) -> Seen:
     state = fold(records(path), State(), building.read_plan)
     header, plan = resuming.header_of(state, path)
     settings = resuming.settings_of(header, plan, path.stem, flags, environ)
-    rehearsal = _rehearsal(path, state, settings, environ)
+    rehearsal = rehearsed(path, state, settings, environ)
     if writer(path) is None:
         rehearsal.append(resuming.resumed(state, settings, Ask()))
     while isinstance(action := decide(rehearsal.state), _WITHOUT_EFFECT):
         for event in rehearsal.perform(action):
             rehearsal.append(event)
     if isinstance(action, AskModel):
-        return _seen(rehearsal.state, plan.step(action.step))
-    return _seen(rehearsal.state, step_of(rehearsal.state), before_it=_words(action))
+        return _seen(rehearsal.state, plan.step(action.step), state.seq)
+    return _seen(rehearsal.state, step_of(rehearsal.state), state.seq, before_it=_words(action))
 
 
 _WITHOUT_EFFECT = (Answer, Begin, Brief, Compact, EndCall, Say, Settle, Skip)
@@ -115,7 +116,8 @@ class _Memory:
         pass
 
 
-def _rehearsal(path: Path, state: State, settings: Settings, environ: Mapping[str, str]) -> Runner:
+def rehearsed(path: Path, state: State, settings: Settings, environ: Mapping[str, str]) -> Runner:
+    """A runner of the session that writes nothing and asks no hook. What has effects must not be performed with it."""
     header, _ = resuming.header_of(state, path)
     world = building.world(
         _Memory(state),

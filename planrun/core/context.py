@@ -100,6 +100,11 @@ class Segment:
         return any(e.message.tool_calls for e in self.entries)
 
     @cached_property
+    def summaries(self) -> tuple[Entry, ...]:
+        """Notes that sum up what they cover, their fillers aside."""
+        return tuple([e for e in self.entries if e.note is not None and e.note.level and not e.note.filler])
+
+    @cached_property
     def elidable(self) -> tuple[int, ...]:
         """Records of tool results that are longer than their placeholder, plan tools' aside."""
         return tuple(e.seq for e in self.entries if _elidable(e))
@@ -147,8 +152,8 @@ def wire(view: View) -> bytes:
 
 
 def digest(view: View, tools: str) -> str:
-    """Names exactly these messages with these tools: sha256 over the tools' digest and the messages' digests, in hex."""
-    return hashlib.sha256(tools.encode() + b"".join([s.digests for s in view])).hexdigest()
+    """Names exactly these messages with these tools: 128 bits of sha256 over the tools' digest and the messages' digests, in hex."""
+    return hashlib.sha256(tools.encode() + b"".join([s.digests for s in view])).hexdigest()[:32]
 
 
 def last(view: View) -> Entry | None:

@@ -61,13 +61,14 @@ def _insert(view: View, edit: Insert, seq: int) -> View:
         return view
     at, leaving = gone[0], set(gone)
     previous = flat[at - 1][1].message.role if at else ""
-    following = next((e.message.role for i, (_, e) in enumerate(flat) if i > at and i not in leaving), "")
+    after: Role = "user" if flat[-1][1].message.role == "assistant" else "assistant"  # what comes next where all goes
+    following = next((e.message.role for i, (_, e) in enumerate(flat) if i > at and i not in leaving), after)
     mine: Role = "assistant" if previous in ("user", "tool") else "user"
     covers = sum([flat[i][1].covers for i in gone])
     note = Note(edit.level, edit.first, edit.last, deterministic=edit.deterministic, messages=covers)
     step = flat[at][0]
     new = [(step, Entry(seq, Message(mine, edit.text), "runner", settled=True, note=note))]
-    if (following or "user") == mine:  # what comes next is a step's own message
+    if following == mine:
         filler = Message("user", GO_ON) if mine == "assistant" else Message("assistant", NOTED)
         new.append((step, Entry(seq, filler, "runner", settled=True, note=replace(note, filler=True, messages=0))))
     kept = [*flat[:at], *new, *(pair for i, pair in enumerate(flat) if i > at and i not in leaving)]
@@ -112,7 +113,7 @@ def cut(entry: Entry, keep: int) -> Entry:
     text = entry.message.content or ""
     if len(text) <= keep:
         return entry
-    line = f'\n[… a part of {len(text)} chars left out to fit the window: ExpandHistory(ids="{entry.seq}") has all …]\n'
+    line = f'\n[… the middle is left out to fit the window: ExpandHistory(ids="{entry.seq}") has all of it …]\n'
     stays = max(0, keep - len(line))
     head = stays * 2 // 3
     content = well_formed(text[:head] + line + text[len(text) - (stays - head) :])

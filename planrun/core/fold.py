@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -25,10 +24,13 @@ from planrun.core.events import (
     StepChanged,
     Unknown,
 )
+from planrun.core.evolve import evolve
 from planrun.core.plan import Plan
 from planrun.core.records import Record
 from planrun.core.state import RECENT, CheckResult, PlanReader, Spend, State, StepState, Unsettled, fingerprint
 from planrun.core.tokens import calibrate
+
+NEXT_TO_NOTHING = 0.05  # of the tokens: a compaction that frees less does not keep up
 
 
 def fold(records: Iterable[Record], state: State, read_plan: PlanReader) -> State:
@@ -43,10 +45,10 @@ def apply(state: State, record: Record, read_plan: PlanReader) -> State:
     steps = state.steps
     if passed and (at := state.current) is not None:
         now = steps[at]
-        now = replace(now, seconds=now.seconds + passed, attempt_seconds=now.attempt_seconds + passed)
+        now = evolve(now, seconds=now.seconds + passed, attempt_seconds=now.attempt_seconds + passed)
         steps = (*steps[:at], now, *steps[at + 1 :])
     timestamp = max(state.timestamp, record.timestamp)
-    state = replace(state, seq=record.seq, timestamp=timestamp, elapsed=state.elapsed + passed, steps=steps)
+    state = evolve(state, seq=record.seq, timestamp=timestamp, elapsed=state.elapsed + passed, steps=steps)
     match record.event:
         case Session() as event:
             return _session(state, event, read_plan(event))
@@ -57,7 +59,7 @@ def apply(state: State, record: Record, read_plan: PlanReader) -> State:
         case Responded() as event:
             return _responded(state, event)
         case CallStarted(call_id=call_id):
-            return replace(state, in_flight=(*state.in_flight, call_id))
+            return evolve(state, in_flight=(*state.in_flight, call_id))
         case CallEnded() as event:
             return _call_ended(state, event)
         case StepChanged() as event:
@@ -71,19 +73,19 @@ def apply(state: State, record: Record, read_plan: PlanReader) -> State:
         case Noted() as event:
             return _noted(state, event)
         case Ended() as event:
-            return replace(state, ended=event)
+            return evolve(state, ended=event)
         case Hooked() | Unknown():
             return state
 
 
 def _on_step(state: State, index: int, change: Callable[[StepState], StepState]) -> State:
     steps = (*state.steps[:index], change(state.steps[index]), *state.steps[index + 1 :])
-    return replace(state, steps=steps)
+    return evolve(state, steps=steps)
 
 
 def _session(state: State, event: Session, plan: Plan) -> State:
     known = {s.id: old for s, old in zip(state.plan.steps, state.steps, strict=True)} if state.plan else {}
-    return replace(
+    return evolve(
         state,
         header=event,
         plan=plan,
@@ -97,7 +99,7 @@ def _session(state: State, event: Session, plan: Plan) -> State:
 
 def _said(state: State, event: Said) -> State:
     entry = Entry(state.seq, event.message, event.origin, event.name)
-    state = replace(
+    state = evolve(
         state,
         view=context.add(state.view, event.step, entry),
         archived=state.archived + len(event.content or "") + sum(len(c.arguments) for c in entry.message.tool_calls),
@@ -109,9 +111,9 @@ def _said(state: State, event: Said) -> State:
     match event.origin, event.role:
         case "user" | "runner", "user":
             nudge = state.steps[index].briefed
-            return _on_step(state, index, lambda s: replace(s, briefed=True, nudges=s.nudges + nudge, empties=0))
+            return _on_step(state, index, lambda s: evolve(s, briefed=True, nudges=s.nudges + nudge, empties=0))
         case "model", _:
-            return _on_step(state, index, lambda s: replace(s, checks=(), empties=0, nudges=0 if event.tool_calls else s.nudges))
+            return _on_step(state, index, lambda s: evolve(s, checks=(), empties=0, nudges=0 if event.tool_calls else s.nudges))
         case "tool", _:
             return _answered(state, index, event)
     return state
@@ -122,7 +124,7 @@ def _answered(state: State, index: int, event: Said) -> State:
     started = call_id in state.in_flight
     tool = event.name or ""
     ended = (*state.unended, (call_id, tool, event.status or "ok")) if started else state.unended
-    state = replace(state, in_flight=tuple(c for c in state.in_flight if c != call_id), unended=ended)
+    state = evolve(state, in_flight=tuple(c for c in state.in_flight if c != call_id), unended=ended)
     call = next((c for e in reversed(state.view[-1].entries) for c in e.message.tool_calls if c.id == call_id), None)
     said = (event.content or "")[: len(event.content or "") - event.aside]
     print_ = fingerprint(tool, call.arguments if call else "", said)
@@ -132,15 +134,15 @@ def _answered(state: State, index: int, event: Said) -> State:
         broken = next((c.text for c in s.checks if not c.ok), None) if tool in context.PINNED else None
         told = s.told_landing or event.landing
         if broken is None:
-            return replace(s, recent=recent, told_landing=told)
-        return replace(s, recent=recent, told_landing=told, fixes=s.fixes + 1, failure=broken, checks=())
+            return evolve(s, recent=recent, told_landing=told)
+        return evolve(s, recent=recent, told_landing=told, fixes=s.fixes + 1, failure=broken, checks=())
 
     return _on_step(state, index, change)
 
 
 def _requested(state: State, event: Requested) -> State:
     sent = Unsettled(event.tokens, event.raw, event.step, event.purpose, event.model or state.model)
-    return replace(state, background=sent) if event.purpose == "background" else replace(state, request=sent)
+    return evolve(state, background=sent) if event.purpose == "background" else evolve(state, request=sent)
 
 
 def _responded(state: State, event: Responded) -> State:
@@ -167,17 +169,17 @@ def _responded(state: State, event: Responded) -> State:
         )
 
     request, background = (state.request, None) if aside else (None, state.background)
-    state = replace(state, request=request, background=background, spend=add(state.spend), factors=factors)
+    state = evolve(state, request=request, background=background, spend=add(state.spend), factors=factors)
     if sent.step is None:
         return state
     if event.purpose != "step":
-        return _on_step(state, state.need_plan().index[sent.step], lambda s: replace(s, spend=add(s.spend)))
+        return _on_step(state, state.need_plan().index[sent.step], lambda s: evolve(s, spend=add(s.spend)))
     turn = event.error is None  # a failure of the provider is no turn
     silent = event.empty or event.refusal is not None
-    state = replace(state, turns=state.turns + turn, replies=state.replies + silent, overflows=0 if turn else state.overflows)
+    state = evolve(state, turns=state.turns + turn, replies=state.replies + silent, overflows=0 if turn else state.overflows)
 
     def change(s: StepState) -> StepState:
-        return replace(
+        return evolve(
             s,
             turns=s.turns + turn,
             total_turns=s.total_turns + turn,
@@ -190,7 +192,7 @@ def _responded(state: State, event: Responded) -> State:
 
 
 def _call_ended(state: State, event: CallEnded) -> State:
-    state = replace(
+    state = evolve(
         state,
         in_flight=tuple(c for c in state.in_flight if c != event.call_id),
         unended=tuple(u for u in state.unended if u[0] != event.call_id),
@@ -199,17 +201,17 @@ def _call_ended(state: State, event: CallEnded) -> State:
         return state
     index = state.need_plan().index[event.step]
     if event.call_id.startswith("recheck:"):
-        return replace(state, rechecked=state.rechecked + 1) if event.status == "ok" else state
+        return evolve(state, rechecked=state.rechecked + 1) if event.status == "ok" else state
     if event.name == "run":
-        return _on_step(state, index, lambda s: replace(s, ran=event, checks=()))
+        return _on_step(state, index, lambda s: evolve(s, ran=event, checks=()))
     result = CheckResult(event.status == "ok", event.text or "")
-    return _on_step(state, index, lambda s: replace(s, checks=(*s.checks, result)))
+    return _on_step(state, index, lambda s: evolve(s, checks=(*s.checks, result)))
 
 
 def _step_changed(state: State, event: StepChanged) -> State:
     index = state.need_plan().index[event.step]
     old = state.steps[index]
-    state = replace(state, rechecked=0)
+    state = evolve(state, rechecked=0, meagre=0)
     if event.status == "in_progress":
         fresh = StepState(
             status="in_progress",
@@ -223,14 +225,14 @@ def _step_changed(state: State, event: StepChanged) -> State:
         )
         # A new attempt starts from the step's starting context: what the last one left in the view goes.
         kept = tuple(s for s in state.view if s.step != event.step)
-        return replace(_on_step(state, index, lambda _: fresh), current=index, view=kept, in_flight=(), unended=())
+        return evolve(_on_step(state, index, lambda _: fresh), current=index, view=kept, in_flight=(), unended=())
 
     if event.status in ("todo", "skipped"):
         asked = state.question if state.question and state.question.step != event.step else None
-        state = replace(state, view=tuple(s for s in state.view if s.step != event.step), question=asked)
+        state = evolve(state, view=tuple(s for s in state.view if s.step != event.step), question=asked)
 
     def change(s: StepState) -> StepState:
-        return replace(
+        return evolve(
             s,
             status=event.status,
             note=event.note,
@@ -242,8 +244,8 @@ def _step_changed(state: State, event: StepChanged) -> State:
             failed_at=state.seq if event.status == "failed" else s.failed_at,
         )
 
-    state = replace(_on_step(state, index, change), current=None if state.current == index else state.current)
-    return replace(state, frontier=_frontier(state, min(index, state.frontier)))
+    state = evolve(_on_step(state, index, change), current=None if state.current == index else state.current)
+    return evolve(state, frontier=_frontier(state, min(index, state.frontier)))
 
 
 def _frontier(state: State, start: int) -> int:
@@ -259,20 +261,22 @@ def _frontier(state: State, start: int) -> int:
 def _compacted(state: State, event: Compacted) -> State:
     copied = state.archived if event.messages is not None else state.copied_at
     view = editing.apply(state.view, event.edits, state.seq)
-    return replace(state, view=view, compactions=state.compactions + 1, copied_at=copied, stairs=0)
+    poor = event.boundary is None and event.tokens_after > event.tokens_before * (1 - NEXT_TO_NOTHING)
+    meagre = state.meagre + 1 if poor else 0
+    return evolve(state, view=view, compactions=state.compactions + 1, copied_at=copied, stairs=0, meagre=meagre)
 
 
 def _approval(state: State, event: Approval) -> State:
     if event.decision == "asked":
-        return replace(state, question=event)
+        return evolve(state, question=event)
     question = state.question if state.question and state.question.subject != event.subject else None
-    return replace(state, question=question, approvals=(*state.approvals, event))
+    return evolve(state, question=question, approvals=(*state.approvals, event))
 
 
 def _limit(state: State, event: LimitNeared) -> State:
     if event.limit == "window":
         return _overflowed(state, event)
-    return replace(state, landing=(*state.landing, event.limit)) if event.landing else state
+    return evolve(state, landing=(*state.landing, event.limit)) if event.landing else state
 
 
 def _overflowed(state: State, event: LimitNeared) -> State:
@@ -282,17 +286,19 @@ def _overflowed(state: State, event: LimitNeared) -> State:
     if 0 < event.used <= event.maximum:
         factors = {**factors, model: factors.get(model, 1.0) * event.maximum / event.used * 1.05}
     overflows = state.overflows + (event.purpose == "step")
-    return replace(state, windows=windows, factors=factors, overflows=overflows)
+    return evolve(state, windows=windows, factors=factors, overflows=overflows)
 
 
 def _noted(state: State, event: Noted) -> State:
     match event.kind:
         case "summary":
-            return replace(state, stairs=state.stairs + 1)
+            return evolve(state, stairs=state.stairs + 1)
         case "summary_failed":
-            return replace(state, digest_only=event.step, stairs=0)
+            return evolve(state, digest_only=event.step, stairs=0)
         case "background_failed":
-            return replace(state, no_background=event.step)
+            return evolve(state, no_background=event.step)
+        case "fork":
+            return evolve(state, advised=True)
         case "resumed":
             return _resumed(state, event)
     return state
@@ -303,7 +309,7 @@ def _resumed(state: State, event: Noted) -> State:
         if sent is not None:  # a kill cut it off: it was paid for, as far as anyone can tell
             state = _responded(state, Responded(usage=None, model=None, seconds=0.0, purpose=sent.purpose))
     merged: dict[str, Any] = {**state.options, **event.options}
-    return replace(
+    return evolve(
         state,
         ended=None,
         overflows=0,

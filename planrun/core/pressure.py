@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import inf
+
 from planrun.core import context, editing
 from planrun.core.actions import Action, Compact, End, Summarise, Trigger
 from planrun.core.context import View
@@ -18,51 +21,49 @@ AIM = 0.6  # of the mark at which the ladder starts: where it stops again
 LEAF_MESSAGES, LEAF_TOKENS = 8, 20_000
 NEIGHBOURS = 4  # summaries side by side that are worth one of their own
 WORTH = 200  # tokens; a smaller source stays as it is
+_WORTH_RAW = 100.0  # raw tokens, likewise: whatever the model, a note about the source is smaller
+
+Rung = tuple[str, tuple[Edit, ...]]
 
 
 def relieve(state: State, step: Step) -> Action | None:
     """The next thing to do about the room before a request: None while there is enough."""
     room = room_of(state, step)
     mark = room.budget * percent(state, "summarize_token_percent", 75)
-    forced = state.overflows > 0
     if state.overflows > ROUNDS:
-        return _no_room(state, room, f"the endpoint refused {ROUNDS} requests as too long")
+        return _no_room(state, room, f"the endpoint refused {state.overflows} requests as too long")
     if room.used <= mark:
         return None
+    forced = state.overflows > 0
     must = forced or room.used > room.budget
-    parts = ladder.groups(state.view)
-    end = len(parts) - 1 if forced else ladder.tail_start(parts, room.budget * percent(state, "tail_percent", 25) / state.factor)
+    if room.used > room.budget and (end := _hopeless(state, room)):
+        return end
     trigger: Trigger = "overflow" if forced else "budget"
+    parts = ladder.groups(state.view)
+    fresh = ladder.tail_start(parts, room.budget * percent(state, "tail_percent", 25) / state.factor)
+    old = parts[: len(parts) - 1 if forced else fresh]
     excess = (room.used - AIM * mark) / state.factor
-    least = room.budget * percent(state, "min_reclaim_percent", 5) / state.factor
-    for name, edits in (("elide", ladder.elide(parts, end, excess)), ("shorten", ladder.shorten(parts, end, excess))):
+    least = max(1.0, room.budget * percent(state, "min_reclaim_percent", 5) / state.factor)
+    for name, edits in (("elide", ladder.elide(old, excess)), ("shorten", ladder.shorten(old, excess))):
         if _frees(state.view, edits, least):
             return Compact(step.id, name, trigger, edits)
-    note = _summary(state, step, parts[:end], trigger, must)
-    if note is not None:
+    note = _summary(state, step, old, trigger, must=must)
+    if note is not None or not must:
         return note
-    return _last_rungs(state, step, room, parts, end, excess) if must else None
-
-
-def _last_rungs(state: State, step: Step, room: Room, parts: list[Group], end: int, excess: float) -> Action | None:
-    """Over the budget itself: drop the oldest, cut the largest, then whatever frees anything; else there is no room."""
-    trigger: Trigger = "overflow" if state.overflows else "budget"
-    least = max(1.0, (room.used - room.budget) / state.factor)
-    last = len(parts) - 1
-    rungs = (
-        ("drop", ladder.drop(parts, end, excess)),
-        ("cut", ladder.cut(parts, excess)),
-        ("elide", ladder.elide(parts, last, excess)),
-        ("shorten", ladder.shorten(parts, last, excess)),
-        ("drop", ladder.drop(parts, last, excess)),
-    )
-    for bar in (least, 1.0):  # first what is enough by itself, then whatever helps
-        for name, edits in rungs:
+    for bar in (max(1.0, (room.used - room.budget) / state.factor), 1.0):  # first what is enough by itself, then whatever helps
+        for name, edits in _last_rungs(parts, len(old), excess):
             if _frees(state.view, edits, bar):
                 return Compact(step.id, name, trigger, edits)
-    if room.used > room.budget:
-        return _no_room(state, room, "nothing more can be left out")
-    return None
+    return _no_room(state, room, "nothing more can be left out") if room.used > room.budget else None
+
+
+def _last_rungs(parts: list[Group], old: int, excess: float) -> Iterator[Rung]:
+    """Over the budget itself: drop the oldest, cut the largest, then without regard to the fresh tail."""
+    yield "drop", ladder.drop(parts[:old], excess)
+    yield "cut", ladder.cut(parts, excess)
+    yield "elide", ladder.elide(parts[:-1], excess)
+    yield "shorten", ladder.shorten(parts, excess)
+    yield "drop", ladder.drop(parts[:-1], excess)
 
 
 def _frees(view: View, edits: tuple[Edit, ...], least: float) -> bool:
@@ -70,62 +71,90 @@ def _frees(view: View, edits: tuple[Edit, ...], least: float) -> bool:
     return bool(edits) and context.raw_size(view) - context.raw_size(editing.apply(view, edits)) >= least
 
 
-def _summary(state: State, step: Step, parts: list[Group], trigger: Trigger, must: bool) -> Summarise | None:
+def smallest(view: View, seq: int) -> View:
+    """What is left when every rung has done all that it can."""
+    while True:
+        parts = ladder.groups(view)
+        edits = next((e for _, e in _last_rungs(parts, len(parts) - 1, inf) if _frees(view, e, 1.0)), None)
+        if edits is None:
+            return view
+        view = editing.apply(view, edits, seq)
+
+
+def _hopeless(state: State, room: Room) -> End | None:
+    """The end, where even the smallest list is over the budget: found before anything is spent on a summary."""
+    least = _messages_raw(smallest(state.view, state.seq + 1)) * state.factor
+    return _no_room(state, room, "nothing that can be left out is enough") if least > room.budget else None
+
+
+def _messages_raw(view: View) -> float:
+    return sum(e.raw for e in context.entries(view) if e.message.role != "system")
+
+
+def _summary(state: State, step: Step, parts: list[Group], trigger: Trigger, *, must: bool) -> Summarise | None:
     """The oldest run of messages that is worth a summary, else neighbouring summaries that are worth one."""
-    run = ladder.unpinned_run(parts, len(parts), lambda g: not g.is_note)
-    messages = sum(len(g.entries) for g in run)
-    tokens = sum(g.raw for g in run) * state.factor
-    big = messages >= LEAF_MESSAGES or tokens >= LEAF_TOKENS
-    model = state.digest_only != step.id
-    if tokens >= WORTH and (big or must):
-        first, last = ladder.span(run)
-        return Summarise(step.id, trigger, first, last, 1, model)
+    for run in ladder.runs(parts, lambda g: not g.is_note):
+        tokens = ladder.raw_of(run) * state.factor
+        big = must or sum(len(g.entries) for g in run) >= LEAF_MESSAGES or tokens >= LEAF_TOKENS
+        if big and _worth(state, run):
+            return _summarise(state, step, run, trigger, 1)
     return condensable(state, step, parts, trigger, 2 if must else NEIGHBOURS)
 
 
 def condensable(state: State, step: Step, parts: list[Group], trigger: Trigger, fewest: int) -> Summarise | None:
     """At least `fewest` summaries side by side, of the shallowest level that has them."""
-    runs: list[list[Group]] = [[]]
-    for group in parts:
-        note = group.entries[0].note
-        if note is None or note.level == 0:
-            runs.append([])
-        elif runs[-1] and _level(runs[-1][-1]) != note.level:
-            runs.append([group])
-        else:
-            runs[-1].append(group)
-    fit = [r for r in runs if len(r) >= fewest and sum(g.raw for g in r) * state.factor >= WORTH]
-    if not fit:
+    found = [run for run in _neighbours(parts) if len(run) >= fewest and _worth(state, run)]
+    if not found:
         return None
-    run = min(fit, key=lambda r: _level(r[0]))
+    run = min(found, key=lambda r: r[0].level)
+    return _summarise(state, step, run, trigger, run[0].level + 1)
+
+
+def _neighbours(parts: list[Group]) -> Iterator[list[Group]]:
+    """Unbroken runs of summaries of one level, the oldest first."""
+    for run in ladder.runs(parts, lambda g: g.level > 0):
+        at = 0
+        for position in range(1, len(run) + 1):
+            if position == len(run) or run[position].level != run[at].level:
+                yield run[at:position]
+                at = position
+
+
+def beside(state: State, step: Step) -> Summarise | None:
+    """The summary of summaries that is worth making beside the run, while there is room."""
+    if state.background is not None or step.id in (state.no_background, state.digest_only):
+        return None
+    if sum(len(s.summaries) for s in state.view) < NEIGHBOURS:
+        return None
+    return condensable(state, step, ladder.groups(state.view), "background", NEIGHBOURS)
+
+
+def _worth(state: State, run: list[Group]) -> bool:
+    raw = ladder.raw_of(run)
+    return raw >= _WORTH_RAW and raw * state.factor >= WORTH
+
+
+def _summarise(state: State, step: Step, run: list[Group], trigger: Trigger, level: int) -> Summarise:
     first, last = ladder.span(run)
-    return Summarise(step.id, trigger, first, last, _level(run[0]) + 1, state.digest_only != step.id)
-
-
-def _level(group: Group) -> int:
-    note = group.entries[0].note
-    return note.level if note else 0
+    return Summarise(step.id, trigger, first, last, level, state.digest_only != step.id, tight=state.stairs > 0)
 
 
 def finished_steps(state: State, step: Step, others: View) -> Summarise | None:
     """At a boundary with the strategy `summary`: what finished steps have left becomes a summary."""
-    parts = ladder.groups(others) if others else []
-    if others:
-        first_user = next((i for i, g in enumerate(parts) if g.pinned and g.entries[0].message.role == "user"), 0)
-        parts = [g if i <= first_user else Group(g.entries, pinned=False) for i, g in enumerate(parts)]
-    run = ladder.unpinned_run(parts, len(parts), lambda g: not g.is_note)
-    if sum(g.raw for g in run) * state.factor < WORTH:
-        return None
-    first, last = ladder.span(run)
-    return Summarise(step.id, "boundary", first, last, 1, state.digest_only != step.id)
+    parts = ladder.groups(others)
+    goal = next((i for i, g in enumerate(parts) if g.pinned and g.entries[0].message.role == "user"), len(parts))
+    parts = [Group(g.entries, pinned=False) for g in parts[goal + 1 :]]
+    for run in ladder.runs(parts, lambda g: not g.is_note):
+        if _worth(state, run):
+            return _summarise(state, step, run, "boundary", 1)
+    return None
 
 
 def _no_room(state: State, room: Room, why: str) -> End:
-    pinned = sum(g.raw for g in ladder.groups(state.view) if g.pinned and g.entries[0].message.role != "system") * state.factor
-    floor = room.fixed + round(pinned)
+    least = round(_messages_raw(smallest(state.view, state.seq + 1)) * state.factor)
     return End(
         Outcome.CONTEXT,
-        f"the context does not fit: {why}. The floor is {floor:,} tokens (system message and tools {room.fixed:,}, pinned "
-        f"messages {round(pinned):,}), messages take {room.used:,} of a budget of {max(0, room.budget):,}; the window is "
+        f"the context does not fit: {why}. The floor is {room.fixed + least:,} tokens (system message and tools {room.fixed:,}, "
+        f"messages that must stay {least:,}), messages take {room.used:,} of a budget of {max(0, room.budget):,}; the window is "
         f"{room.window:,} tokens by {room.origin}. Use a model with a larger window, or name it with --window.",
     )

@@ -25,12 +25,14 @@ class Sent:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """`state` is what the request of `step` finds, `digest` names its messages with today's tools, which take `tools_raw` raw
-    tokens. Without `sent` it is the next one; `before_it` says what comes first, and then its messages may still change."""
+    tokens; records up to `logged` are in the log. Without `sent` it is the next one; `before_it` says what comes before it, and
+    then its messages may still change."""
 
     state: State
     step: Step
     digest: str
     tools_raw: float
+    logged: int
     sent: Sent | None = None
     before_it: str = ""
 

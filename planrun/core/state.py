@@ -89,7 +89,7 @@ class Unsettled:
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: it is copied for every record, and a dict is copied faster
 class State:
     """Everything that decides what happens next. `header` and `plan` come from the session record."""
 

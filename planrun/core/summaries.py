@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planrun.core.context import Entry
@@ -15,8 +16,11 @@ from planrun.core.tokens import raw_tokens
 
 SECTIONS = ("Facts", "Done", "Files", "Open")
 ITEM = 2_000  # characters of one message that the summariser gets
+_CALL = 400  # characters of a call's arguments
+_LEAST_ITEM = 60  # characters of a message where a single turn is too long for the summariser
+_ANCHOR = 4_000  # characters of the summary before, which is only read
 PREVIEW = 500  # characters of a tool result where many are summed up at once
-_CITED = re.compile(r"\[(\d+)(?:\s*[-–,]\s*(\d+))*\]")
+_CITED = re.compile(r"(?<![\w\])])\[\d+(?:\s*[-–,]\s*\d+)*\]")  # not `argv[1]`
 _NUMBERS = re.compile(r"\d+")
 _PATH_KEYS = ("file_path", "path")
 _LEAST_DIGEST = 160  # characters
@@ -42,41 +46,49 @@ def levels(level: int) -> tuple[Level, ...]:
     return LEAF if level == 1 else CONDENSED
 
 
-def source(entries: tuple[Entry, ...], room: float, results: int = ITEM) -> tuple[str, int]:
-    """The text of as many of these messages as fit in `room` raw tokens, each clipped (tool results to `results` characters) and
-    tagged, and how many they are."""
-    parts: list[str] = []
-    taken = 0.0
-    for entry in entries:
-        item = _item(entry, results)
-        size = raw_tokens(item)
-        if parts and taken + size > room:
+def source(groups: Sequence[tuple[Entry, ...]], room: float, results: int = ITEM) -> tuple[str, int]:
+    """The text of as many of these groups of messages as fit in `room` raw tokens, each message clipped (tool results to `results`
+    characters) and tagged, and how many groups they are. The first one is there in any case, clipped further until it fits."""
+    limit = ITEM
+    text = _text(groups[0], limit, min(limit, results))
+    while raw_tokens(text) > room and limit > _LEAST_ITEM:
+        limit //= 2
+        text = _text(groups[0], limit, min(limit, results))
+    parts, taken = [text], raw_tokens(text)
+    for group in groups[1:]:
+        text = _text(group, ITEM, results)
+        taken += raw_tokens(text)
+        if taken > room:
             break
-        parts.append(item)
-        taken += size
+        parts.append(text)
     return "\n".join(parts), len(parts)
 
 
-def _item(entry: Entry, results: int) -> str:
+def _text(group: tuple[Entry, ...], limit: int, results: int) -> str:
+    return "\n".join([_item(e, results if e.message.role == "tool" else limit) for e in group if not (e.note and e.note.filler)])
+
+
+def _item(entry: Entry, limit: int) -> str:
     message = entry.message
     who = f"summary of records {entry.note.first}-{entry.note.last}" if entry.note else f"{message.role} {entry.name or ''}".strip()
-    text = _clip(message.content or "", results if message.role == "tool" else ITEM)
-    calls = "".join(f"\n(calls {c.name} {_clip(c.arguments, 400)})" for c in message.tool_calls)
-    return f"[{entry.span[0]}] {who}: {text}{calls}"
+    calls = "".join(f"\n(calls {c.name} {_clip(c.arguments, min(limit, _CALL))})" for c in message.tool_calls)
+    return f"[{entry.span[0]}] {who}: {_clip(message.content or '', limit)}{calls}"
 
 
 def _clip(text: str, limit: int) -> str:
+    """The text, or its beginning and its end: at most `limit` characters and a word about what is missing."""
     if len(text) <= limit:
         return text
-    return f"{text[: limit * 2 // 3]} … {len(text) - limit} characters … {text[-limit // 3 :]}"
+    return f"{text[: limit * 2 // 3]} … {len(text) - limit} characters … {text[len(text) - limit // 3 :]}"
 
 
 def prompt(text: str, anchor: str, target: int) -> list[dict[str, str]]:
     """The messages that ask for a summary of at most `target` tokens; `anchor` is the summary before it, to go on from."""
+    anchor = _clip(anchor, _ANCHOR)
     fence = "=" * 8
     while fence in text or fence in anchor:
         fence += "="
-    before = f"\nThe summary of what came before (do not repeat it):\n{fence}\n{anchor}\n{fence}\n" if anchor else ""
+    before = f"\nThe summary of what came before (to go on from; do not repeat it):\n{fence}\n{anchor}\n{fence}\n" if anchor else ""
     headings = "\n".join(f"{s}:" for s in SECTIONS)
     ask = (
         f"Summarise the record below in at most {max(20, target * 2 // 3)} words. Keep numbers, names, paths, decisions and errors exactly. "
@@ -89,12 +101,13 @@ def prompt(text: str, anchor: str, target: int) -> list[dict[str, str]]:
     ]
 
 
-def refused(answer: str | None, target: int, source_tokens: float, covered: set[int]) -> str | None:
-    """Why an answer cannot stand for its source; None where it can."""
+def refused(answer: str | None, target: int, source_tokens: float, covered: range, factor: float = 1.0) -> str | None:
+    """Why an answer cannot stand for its source; None where it can. Sizes are in tokens by `factor`; an estimate that is
+    a quarter over the target may well be within it."""
     text = (answer or "").strip()
     if not text:
         return "the answer was empty"
-    size = raw_tokens(text)
+    size = raw_tokens(text) * factor
     if size > target * 1.25 + 20:
         return f"the answer has about {size:.0f} tokens, {target} were asked for"
     if size >= source_tokens:
@@ -103,7 +116,7 @@ def refused(answer: str | None, target: int, source_tokens: float, covered: set[
     if missing:
         return f"the answer has no section {', '.join(missing)}"
     cited = {int(n) for found in _CITED.finditer(text) for n in _NUMBERS.findall(found[0])}
-    if foreign := sorted(cited - covered):
+    if foreign := sorted(n for n in cited if n not in covered):
         return f"the answer cites records that it does not cover: {foreign[:5]}"
     return None
 
@@ -126,7 +139,8 @@ def digest(entries: tuple[Entry, ...], target: int) -> str:
             files.update({str(arguments[k]): None for k in _PATH_KEYS if k in arguments})
             if call.name == "UpdatePlanStep" and arguments.get("output"):
                 outputs.append(_clip(compact_json(arguments["output"]), 200))
-        if entry.message.role == "assistant" and entry.message.content and not (entry.note and entry.note.filler):
+        spoke = not entry.note.filler if entry.note else entry.message.role == "assistant"
+        if spoke and entry.message.content:
             said.append(f"[{entry.span[0]}] {_clip(' '.join(entry.message.content.split()), 160)}")
     lines = [
         "Facts: " + (" ".join(said[:1] + said[-2:] if len(said) > 2 else said) or "none"),

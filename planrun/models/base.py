@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from planrun.core.events import Purpose
 from planrun.core.messages import Message
 
 
@@ -45,15 +46,26 @@ class Retry:
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One request, already encoded: `body` is the whole JSON body (UTF-8). `digest` names the list of messages and tools
-    (see core.context), `deadline` is a time.monotonic() value or None, `on_retry` is called before each wait."""
+    (see core.context), `deadline` is a time.monotonic() value or None, `on_retry` is called before each wait. `purpose` says
+    what it is for: answers to summaries have an order of their own."""
 
     body: bytes
     digest: str
     deadline: float | None = None
     on_retry: Callable[[Retry], None] = field(default=lambda retry: None)
+    purpose: Purpose = "step"
 
 
 class Model(Protocol):
     """Answers requests. Raises ProviderError, ConfigError, ContextOverflow or Interrupted, nothing else."""
 
     def complete(self, request: ModelRequest) -> Reply: ...
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """A Model that says itself when the answer to a request beside the run is due. Once it is, `complete` does not wait."""
+
+    def complete(self, request: ModelRequest) -> Reply: ...
+
+    def due(self, request: ModelRequest) -> bool: ...

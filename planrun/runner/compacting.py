@@ -15,7 +15,8 @@ from planrun.runner.world import World
 def compact(world: World, state: State, action: Compact | Summarise) -> Iterator[Event]:
     """Ask the hooks, before a summary costs anything, then cut. Where a hook denies, the run goes on with what the compaction
     stood before, and the next boundary or turn asks again; once the endpoint has refused a request as too long, it cannot wait."""
-    denial = yield from hooking.may_compact(world, state, action)
+    again = isinstance(action, Summarise) and state.stairs > 0  # the hooks have let it pass
+    denial = None if again else (yield from hooking.may_compact(world, state, action))
     if denial is not None and action.trigger != "overflow":
         yield Noted("deferred", f"a hook put off the compaction ({action.trigger}): {denial}", action.step)
         yield from _without(world, state, action)
@@ -37,23 +38,10 @@ def _without(world: World, state: State, action: Compact | Summarise) -> Iterato
 
 
 def compacted(state: State, action: Compact) -> Compacted:
-    """The record of the edits. The whole new list goes along whenever the archive has grown by at least its size since the last copy:
-    the log stays linear, and a reader may begin at the newest such record."""
+    """The record of the edits."""
     after = editing.apply(state.view, action.edits, state.seq + 1)
-    size = sum(len(s.wire) for s in after)
-    copied = state.archived - state.copied_at >= size
-    return Compacted(
-        strategy=action.strategy,
-        trigger=action.trigger,
-        edits=action.edits,
-        replaces_count=context.count(state.view) - context.count(after) + _edited(state, after),
-        messages_before=context.count(state.view),
-        messages_after=context.count(after),
-        tokens_before=round(context.raw_size(state.view) * state.factor),
-        tokens_after=round(context.raw_size(after) * state.factor),
-        boundary=action.step if action.trigger == "boundary" else None,
-        messages=tuple(m.wire() for m in context.messages(after)) if copied else None,
-    )
+    replaced = context.count(state.view) - context.count(after) + _edited(state, after)
+    return summarising.record(state, action.strategy, action, action.edits, replaced, after)
 
 
 def _edited(state: State, after: context.View) -> int:

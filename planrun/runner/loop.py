@@ -30,7 +30,8 @@ from planrun.core.messages import Message
 from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.errors import EXIT_CODES, Interrupted, Outcome, PlanrunError
-from planrun.runner import asking, calling, checking, compacting, hooking
+from planrun.runner import advising, asking, calling, checking, compacting, hooking
+from planrun.runner.background import Background
 from planrun.runner.world import World
 
 Observer = Callable[[Record, State], None]
@@ -43,6 +44,7 @@ class Runner:
         self.world = world
         self.state = state
         self.observers = observers
+        self._background = Background(world)
 
     def run(self) -> State:
         """Go on until there is nothing to do; the last record says why. Storage errors are raised: nothing more can be recorded."""
@@ -56,6 +58,8 @@ class Runner:
                     self._record(event)
                 if self.state.seq == before:
                     raise RuntimeError(f"{action} changed nothing")
+                for advice in advising.advice(self.world, self.state):
+                    self.append(advice)
         except Interrupted as stop:
             self._record(Ended(Outcome.INTERRUPTED, stop.exit_code, str(stop)))
         self.world.log.sync()
@@ -81,7 +85,7 @@ class Runner:
         state, world = self.state, self.world
         match action:
             case AskModel():
-                return self._guarded(asking.ask(world, state, action))
+                return self._guarded(self._ask(action))
             case RunCalls():
                 return calling.run(world, state, action)
             case RunCommand():
@@ -112,6 +116,13 @@ class Runner:
                 return iter([Ended(outcome, EXIT_CODES[outcome], reason, output, partial)])
             case _:
                 assert_never(action)
+
+    def _ask(self, action: AskModel) -> Iterator[Event]:
+        """The request, unless a summary beside the run comes first: then it is decided anew."""
+        before = self.state.seq
+        yield from self._background.due(self.state, action.step)
+        if self.state.seq == before:
+            yield from asking.ask(self.world, self.state, action)
 
     def _guarded(self, events: Iterator[Event]) -> Iterator[Event]:
         """A model that cannot be reached ends the run, resumable; what was recorded until then stays."""

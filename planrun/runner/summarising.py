@@ -1,23 +1,26 @@
-"""Performing Summarise: normal prompt, tight prompt, then the digest that needs no model. A run never fails because a summary did."""
+"""Performing Summarise: normal prompt, tight prompt, then the digest that needs no model. A run never fails because a summary did.
+
+Inside a run each attempt is an action of its own, so that limits are checked between them and a crash forgets none."""
 
 from __future__ import annotations
 
 import hashlib
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from planrun.core import context, editing, summaries
-from planrun.core.actions import Summarise
-from planrun.core.context import Entry
-from planrun.core.edits import Insert
-from planrun.core.events import Compacted, Event, Noted, Requested, Responded
+from planrun.core import budget, context, editing, summaries
+from planrun.core.actions import Compact, Summarise
+from planrun.core.context import Entry, View
+from planrun.core.edits import Edit, Insert
+from planrun.core.events import Compacted, Event, LimitNeared, Noted, Purpose, Requested, Responded
 from planrun.core.messages import compact_json
 from planrun.core.room import model_of, window_of
 from planrun.core.state import State
+from planrun.core.strategies import ladder
 from planrun.core.summaries import Level
 from planrun.core.tokens import raw_tokens
-from planrun.errors import PlanrunError
+from planrun.errors import ContextOverflow, PlanrunError, ReplayMismatch
 from planrun.models.base import ModelRequest, Reply
 from planrun.runner.asking import cost_of, counts_of
 from planrun.runner.world import World
@@ -28,148 +31,198 @@ _SHARE = 0.5  # of the summariser's window that its source may take
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One summary to be made: the messages it covers, the text that is sent, the summary before it."""
+    """One summary to be made: the messages it covers, the text that is sent, the summary before it. `raw` is the size of what it
+    covers in raw tokens, `factor` what makes the step's tokens of them."""
 
     entries: tuple[Entry, ...]
     text: str
     anchor: str
     level: int
     raw: float
+    factor: float
 
     @property
     def span(self) -> tuple[int, int]:
         spans = [e.span for e in self.entries]
         return min(a for a, _ in spans), max(b for _, b in spans)
 
+    def target(self, level: Level) -> int:
+        return level.target(self.raw * self.factor)
+
 
 def task_of(state: State, action: Summarise) -> Task:
     """What `action` covers, cut to whole turns that fit the summariser's window. By hand whole runs are summed up at once, so
     that only the beginning and the end of each tool result are given."""
     results = summaries.PREVIEW if action.trigger == "manual" else summaries.ITEM
-    chosen = [e for e in context.entries(state.view) if action.first <= e.span[0] and e.span[1] <= action.last]
-    chosen = [e for e in chosen if e.message.role != "system"]
-    window, _ = window_of(state, summariser(state, action.step))
-    text, fit = summaries.source(tuple(chosen), window * _SHARE / max(state.factor, 0.5), results)
-    while fit < len(chosen) and fit > 1 and chosen[fit].message.role == "tool":
-        fit -= 1  # never part a call from its results
-    if fit < len(chosen):
-        text, _ = summaries.source(tuple(chosen[:fit]), float("inf"), results)
-    before = [e for e in context.entries(state.view) if e.note and not e.note.filler and e.note.level and e.span[1] < action.first]
-    anchor = (before[-1].message.content or "") if before and action.level == 1 else ""
-    entries = tuple(chosen[: max(fit, 1)])
-    return Task(entries, text, anchor, action.level, sum(e.raw for e in entries))
+    name = summariser(state, action.step)
+    window, _ = window_of(state, name, own=name == model_of(state, state.need_plan().step(action.step)))
+    groups = [g.entries for g in ladder.groups(state.view) if covered(g.entries, action.first, action.last)]
+    text, fit = summaries.source(groups, window * _SHARE / max(state.factors.get(name, 1.0), 0.5), results)
+    before = [e for s in state.view for e in s.summaries if e.span[1] < action.first]
+    entries = tuple([e for group in groups[:fit] for e in group])
+    anchor = (before[-1].message.content or "") if before else ""
+    return Task(entries, text, anchor, action.level, sum(e.raw for e in entries), state.factor)
+
+
+def covered(entries: tuple[Entry, ...], first: int, last: int) -> bool:
+    return first <= entries[0].span[0] and entries[-1].span[1] <= last and entries[0].message.role != "system"
 
 
 def summariser(state: State, step_id: str) -> str:
+    """The model that writes summaries. A recording answers its own."""
+    own = model_of(state, state.need_plan().step(step_id))
     named = state.settings.get("summary_model")
-    return named if isinstance(named, str) else model_of(state, state.need_plan().step(step_id))
+    return named if isinstance(named, str) and not own.startswith("replay:") else own
 
 
 def summarise(world: World, state: State, action: Summarise) -> Iterator[Event]:
-    """Each attempt is on record; the last stair always succeeds."""
+    """One attempt, on record whatever comes of it. The digest, the last stair, always succeeds."""
     task = task_of(state, action)
-    text = yield from written(world, state, action, task)
-    yield from committed(state, action, task, text)
+    if not action.model:
+        yield from committed(state, action, task, None)
+        return
+    text = yield from _asked(world, state, action, task, summaries.levels(task.level)[action.tight])
+    if text is not None:
+        yield from committed(state, action, task, text)
+    elif action.tight:
+        yield _given_up(action)
 
 
 def written(world: World, state: State, action: Summarise, task: Task) -> Generator[Event, None, str | None]:
-    """The summary that a model writes; None where no model is to be asked, or none wrote one that can be accepted."""
+    """The summary that a model writes, all attempts at once; None where no model is to be asked, or none wrote one that can be
+    accepted."""
     if not action.model:
         return None
     for level in summaries.levels(task.level):
         text = yield from _asked(world, state, action, task, level)
         if text is not None:
             return text
-    yield Noted("summary_failed", "no model's summary was accepted; a digest stands in", action.step)
+    yield _given_up(action)
     return None
+
+
+def _given_up(action: Summarise) -> Noted:
+    return Noted("summary_failed", "no model's summary was accepted; a digest stands in", action.step)
 
 
 def _asked(world: World, state: State, action: Summarise, task: Task, level: Level) -> Generator[Event, None, str | None]:
     """One request for a summary; returns the accepted text, or None with the reason on record."""
-    target = level.target(task.raw * state.factor)
-    name = summariser(state, action.step)
-    request, requested = request_of(task, target, name, action.step)
+    request, requested = request_of(state, action, task, level)
     yield requested
     world.log.sync()
     began = time.monotonic()
     try:
         with world.signals.interruptible():
-            reply = world.models(name).complete(request)
+            answer: Reply | PlanrunError = world.models(summariser(state, action.step)).complete(request)
+    except ReplayMismatch:
+        raise
     except PlanrunError as error:
         world.signals.check()
-        yield Responded(None, None, round(time.monotonic() - began, 3), error=str(error), purpose="summary")
-        yield _failed(action, level, task, f"{type(error).__name__}: {error}")
+        answer = error
+    yield from responded(world, requested, summariser(state, action.step), answer, time.monotonic() - began)
+    why = refusal_of(answer, task, level)
+    if why is not None:
+        yield Noted("summary", described(action, level, task, why), action.step)
         return None
-    price = world.prices(name)
-    yield Responded(
-        usage=counts_of(reply.usage),
-        model=reply.model,
-        seconds=round(time.monotonic() - began, 3),
-        retries=reply.retries,
-        finish_reason=reply.finish_reason,
-        cost_usd=cost_of(reply.usage, price, requested.tokens),
-        purpose="summary",
-        text=text_of(reply),
-    )
-    why = refusal_of(reply, task, target)
-    if why is None:
-        return text_of(reply)
-    yield _failed(action, level, task, why)
-    return None
+    return text_of(answer)
 
 
-def request_of(task: Task, target: int, model: str, step: str) -> tuple[ModelRequest, Requested]:
-    messages = summaries.prompt(task.text, task.anchor, target)
+def request_of(state: State, action: Summarise, task: Task, level: Level) -> tuple[ModelRequest, Requested]:
+    step = state.need_plan().step(action.step)
+    model = summariser(state, step.id)
+    purpose: Purpose = "background" if action.trigger == "background" else "summary"
+    messages = summaries.prompt(task.text, task.anchor, task.target(level))
     body = {"model": model, "stream": True, "stream_options": {"include_usage": True}, "messages": messages}
     data = compact_json(body).encode("utf-8")
     digest = hashlib.sha256(compact_json(messages).encode("utf-8")).hexdigest()
-    raw = round(raw_tokens(data.decode("utf-8")))
-    return ModelRequest(data, digest, deadline=time.monotonic() + TIMEOUT), Requested(digest, raw, len(messages), raw, step, model, "summary")
+    raw = round(sum(raw_tokens(m["content"]) for m in messages))
+    left = budget.time_left(state, step)
+    deadline = time.monotonic() + (TIMEOUT if left is None else min(TIMEOUT, left))
+    tokens = round(raw * state.factors.get(model, 1.0))
+    named = model if model != state.model else None
+    requested = Requested(digest, tokens, len(messages), raw, step.id, named, purpose)
+    return ModelRequest(data, digest, deadline=deadline, purpose=purpose), requested
 
 
-def text_of(reply: Reply) -> str | None:
-    return reply.message.content if reply.message is not None else None
+def responded(world: World, sent: Requested, model: str, answer: Reply | PlanrunError, seconds: float) -> Iterator[Event]:
+    """What came of a request for a summary, for the record. A window that it taught is one of the summariser's."""
+    if isinstance(answer, PlanrunError):
+        yield Responded(None, None, round(seconds, 3), error=f"{type(answer).__name__}: {answer}", purpose=sent.purpose)
+        if isinstance(answer, ContextOverflow):
+            window = answer.window or max(1, int(sent.tokens * 0.95))
+            yield LimitNeared("window", sent.tokens, window, model=sent.model, purpose=sent.purpose)
+        return
+    yield Responded(
+        usage=counts_of(answer.usage),
+        model=answer.model,
+        seconds=round(seconds, 3),
+        retries=answer.retries,
+        finish_reason=answer.finish_reason,
+        refusal=answer.refusal,
+        cost_usd=cost_of(answer.usage, world.prices(model), sent.tokens),
+        purpose=sent.purpose,
+        text=text_of(answer),
+    )
 
 
-def refusal_of(reply: Reply, task: Task, target: int) -> str | None:
-    if reply.refusal:
-        return f"the model declined: {reply.refusal}"
-    if reply.finish_reason == "length":
+def text_of(answer: Reply | PlanrunError) -> str | None:
+    return answer.message.content if isinstance(answer, Reply) and answer.message is not None else None
+
+
+def refusal_of(answer: Reply | PlanrunError, task: Task, level: Level) -> str | None:
+    """Why the answer is not accepted; None where it is."""
+    if isinstance(answer, PlanrunError):
+        return f"{type(answer).__name__}: {answer}"
+    if answer.refusal:
+        return f"the model declined: {answer.refusal}"
+    if answer.finish_reason == "length":
         return "the answer was cut off by the output limit"
     first, last = task.span
-    return summaries.refused(text_of(reply), target, task.raw, set(range(first, last + 1)))
+    size = task.raw * task.factor
+    return summaries.refused(text_of(answer), task.target(level), size, range(first, last + 1), task.factor)
 
 
-def _failed(action: Summarise, level: Level, task: Task, why: str) -> Noted:
+def described(action: Summarise, level: Level, task: Task, why: str) -> str:
     first, last = task.span
-    return Noted("summary", f"{level.name} summary of records {first}-{last} ({task.raw:.0f} tokens, {action.trigger}): {why}", action.step)
+    size = round(task.raw * task.factor)
+    return f"{level.name} summary of records {first} to {last} ({action.trigger}; {size:,} tokens, at most {task.target(level):,} asked for): {why}"
 
 
 def committed(state: State, action: Summarise, task: Task, text: str | None) -> Iterator[Event]:
-    """The compaction that puts the summary in the place of what it covers."""
+    """The compaction that puts the summary in the place of what it covers. What would not be smaller is one line instead."""
     first, last = task.span
     insert = insert_of(task, text)
     after = editing.apply(state.view, (insert,), state.seq + 1)
-    before_tokens, after_tokens = (round(context.raw_size(v) * state.factor) for v in (state.view, after))
-    if after_tokens >= before_tokens:
-        insert = Insert(f"[Records {first} to {last} left the context; ExpandHistory brings them back.]", first, last, action.level, True)
+    if context.raw_size(after) >= context.raw_size(state.view):
+        line = f"[Records {first} to {last} left the context; ExpandHistory brings them back.]"
+        insert = replace(insert, text=line, deterministic=True)
         after = editing.apply(state.view, (insert,), state.seq + 1)
-        after_tokens = round(context.raw_size(after) * state.factor)
-    yield Compacted(
-        strategy="summary",
-        trigger=action.trigger,
-        edits=(insert,),
-        replaces_count=len(task.entries),
-        messages_before=context.count(state.view),
-        messages_after=context.count(after),
-        tokens_before=before_tokens,
-        tokens_after=after_tokens,
-        boundary=action.step if action.trigger == "boundary" else None,
-    )
+    yield record(state, "summary", action, (insert,), len(task.entries), after)
 
 
 def insert_of(task: Task, text: str | None) -> Insert:
     """The edit that puts `text`, or without one the digest that needs no model, in the place of what `task` covers."""
     first, last = task.span
-    body = text if text is not None else summaries.digest(task.entries, summaries.levels(task.level)[0].target(task.raw))
+    body = text if text is not None else summaries.digest(task.entries, task.target(summaries.levels(task.level)[0]))
     return Insert(summaries.note(body, first, last), first, last, task.level, deterministic=text is None)
+
+
+def record(
+    state: State, strategy: str, action: Compact | Summarise, edits: tuple[Edit, ...], replaced: int, after: View
+) -> Compacted:
+    """The record of edits that lead to the view `after`. The whole new list goes along whenever the archive has grown by at least
+    its size since the last copy: the log stays linear, and a reader may begin at the newest such record."""
+    size = sum(len(s.wire) for s in after)
+    copied = state.archived - state.copied_at >= size
+    return Compacted(
+        strategy=strategy,
+        trigger=action.trigger,
+        edits=edits,
+        replaces_count=replaced,
+        messages_before=context.count(state.view),
+        messages_after=context.count(after),
+        tokens_before=round(context.raw_size(state.view) * state.factor),
+        tokens_after=round(context.raw_size(after) * state.factor),
+        boundary=action.step if action.trigger == "boundary" else None,
+        messages=tuple(m.wire() for m in context.messages(after)) if copied else None,
+    )

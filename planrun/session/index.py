@@ -126,7 +126,8 @@ def _prepare(db: Connection) -> None:
     if version == _SCHEMA:
         db.execute("pragma synchronous=normal")
         return
-    db.execute("pragma journal_mode=wal")
+    with contextlib.suppress(db.OperationalError):  # another process does it at this moment
+        db.execute("pragma journal_mode=wal")
     db.execute("pragma synchronous=normal")
     with _writing(db):
         (version,) = db.execute("pragma user_version").fetchone()

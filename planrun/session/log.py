@@ -12,6 +12,7 @@ import json
 import os
 import stat
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,12 +25,12 @@ from planrun.core.records import Record, decode, encode
 from planrun.errors import ConfigError, SessionDamaged, StorageError
 from planrun.session import lock
 
-GENESIS = "0" * 32
+GENESIS = "A" * 20
 
 
 def line_digest(line: bytes) -> str:
-    """What the next record's `prev` must say: the first 128 bits of the line's SHA-256 in hex, its newline left out."""
-    return hashlib.sha256(line).hexdigest()[:32]
+    """What the next record's `prev` must say: the first 120 bits of the line's SHA-256 in base64url, its newline left out."""
+    return urlsafe_b64encode(hashlib.sha256(line).digest()[:15]).decode("ascii")
 
 
 class Clock:

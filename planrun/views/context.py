@@ -17,7 +17,7 @@ def as_json(seen: Seen) -> dict[str, Json]:
         "turn": seen.sent.turn if seen.sent else None,
         "record": seen.sent.record if seen.sent else None,
         "messages": [e.message.wire() for e in seen.entries],
-        "records": [e.seq for e in seen.entries],
+        "records": [e.seq if e.seq <= seen.logged else None for e in seen.entries],
         "tokens": seen.total,
         "message_tokens": [seen.tokens(e.raw) for e in seen.entries],
         "tools_tokens": seen.tokens(seen.tools_raw),
@@ -50,7 +50,7 @@ def _message(number: int, entry: Entry, seen: Seen) -> str:
     who = f"{entry.message.role} {one_line(entry.name or '', 60)}".strip()
     if entry.note is not None:
         who += f" (in place of records {entry.note.first} to {entry.note.last})"
-    place = "" if seen.sent is None and entry.seq > seen.state.seq else f", record {entry.seq}"
+    place = f", record {entry.seq}" if entry.seq <= seen.logged else ""
     lines = [f"--- {number}. {who}{place}, {plural(seen.tokens(entry.raw), 'token')}"]
     if entry.message.content:
         lines.append(block(entry.message.content))

@@ -19,12 +19,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from planrun.core.messages import compact_json
+from planrun.core.events import CallEnded, CallStarted, Event, Requested, Responded, Said, Session
+from planrun.core.messages import Message, ToolCall
+from planrun.session import log as logs
 from planrun.session.index import NAME
-from planrun.session.log import GENESIS, line_digest
 
 ROUNDS = 7
 RARE, CHINESE = "needleabcxyz", "量子纠缠态"
+QUERIES = (RARE, CHINESE, CHINESE[:3], "量", "一", "nosuchword", "commonword", "commonword --step step-3", "commonword wyzk")
 
 
 def texts(count: int) -> Iterator[str]:
@@ -40,25 +42,36 @@ def texts(count: int) -> Iterator[str]:
         yield f"{text} {RARE} {CHINESE} commonword" if i == count // 2 else f"{text} commonword" if i % 3 else text
 
 
+def events(count: int) -> Iterator[Event]:
+    """What a run records: a request, its answer with a call, the result."""
+    for number, text in enumerate(texts(count)):
+        step, call = f"step-{number * 20 // count}", f"call_{number // 2}"
+        if number % 2 == 0:
+            yield Requested("0" * 64, 20_000, 40, 21_000, step)
+            yield Responded({"prompt_tokens": 20_000, "cached_tokens": 19_000, "completion_tokens": 90}, "m", 1.234, cost_usd=0.01)
+            yield Said.of(Message("assistant", text, (ToolCall(call, "Bash", '{"command":"ls"}'),)), "model", step, 1)
+            yield CallStarted(call, "Bash", step)
+        else:
+            yield Said.of(Message("tool", text, (), call), "tool", step, 1, name="Bash")
+            yield CallEnded(call, "Bash", "ok", 0.123, step)
+
+
 def write(path: Path, count: int) -> int:
-    """A log of `count` messages; the bytes of their texts."""
-    size, prev = 0, GENESIS
-    header = {"type": "session", "session": path.stem, "cwd": str(path.parents[2])}
-    with path.open("wb") as file:
-        for number, text in enumerate(itertools.chain([""], texts(count)), 1):
-            message = {"type": "message", "role": "tool", "content": text, "origin": "tool", "step": f"step-{number * 20 // count}"}
-            body = {"seq": number, **(header if number == 1 else message), "timestamp": 1.8e9 + number, "prev": prev}
-            line = compact_json(body).encode("utf-8")
-            file.write(line + b"\n")
-            prev = line_digest(line)
-            size += len(text.encode("utf-8"))
+    """A log of `count` messages, as a run writes it; the bytes of their texts."""
+    log = logs.create(path)
+    size = 0
+    log.append(Session(1, path.stem, str(path.parents[2]), "plan.yaml", "steps: []", "", {}, "m", {}))
+    for event in events(count):
+        log.append(event)
+        size += len(event.content.encode("utf-8")) if isinstance(event, Said) and event.content else 0
+    log.close()
     return size
 
 
 def timed(argv: list[str], cwd: Path) -> float:
     """Seconds of a whole process, its output read (grep stops early where nobody reads it)."""
     began = time.perf_counter()
-    subprocess.run(argv, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    subprocess.run(argv, cwd=cwd, capture_output=True, check=False)
     return time.perf_counter() - began
 
 
@@ -76,7 +89,7 @@ def main() -> None:
         print(f"index built in {seconds:.1f} s: {text / 1e6 / seconds:.1f} MB/s, {index / 1e6:.0f} MB, {index / text:.2f} x text")
         others = {"rg": ["rg", "-F", "-c"], "grep": ["env", "LC_ALL=C", "grep", "-F", "-c"]}
         found = {name: argv for name, argv in others.items() if shutil.which(name)}
-        for query in (RARE, CHINESE, CHINESE[:3], "量", "一", "commonword", "commonword --role user", "nosuchword", "commonword wab"):
+        for query in QUERIES:
             ways = {"planrun": [*search, *query.split(" ", 1)]} | {n: [*a, query.split()[0], str(log)] for n, a in found.items()}
             rounds = {name: [] for name in ways}  # type: dict[str, list[float]]
             for _, (name, argv) in itertools.product(range(ROUNDS), ways.items()):

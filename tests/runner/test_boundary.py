@@ -241,7 +241,7 @@ def test_a_plan_of_many_steps_stays_small(tmp_path: Path) -> None:
     assert ended(run.run([done()])) == OK
     brief = run.messages()[1]["content"]
     assert len(brief) < 1_000
-    assert "step 101 of 200" in brief and "97 done" in brief and "96 more" in brief
+    assert "step 101 of 200" in brief and "(97 earlier" in brief and "(96 more" in brief
 
 
 def test_a_long_earlier_output_is_clipped_in_the_list_but_whole_where_it_is_used(tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ def test_what_is_not_there_is_told(history: History, ids: str) -> None:
 def test_a_tool_result_is_given_where_it_is_asked_for(history: History) -> None:
     left_out = history.expand("4-5").originals[1]
     assert (left_out.text, left_out.left_out, left_out.message, left_out.name) == ("", 11, None, "Bash")
-    for given in (history.expand("5"), history.expand("4-5", results=True), history.expand("7", results=True), history.expand("5,4-5")):
-        result = next(o for o in given.originals if o.record == 5)
+    for ids, results in (("5", False), ("4-5", True), ("7", True), ("5,4-5", False)):
+        result = next(o for o in history.expand(ids, results).originals if o.record == 5)
         assert (result.text, result.role, result.name, result.step) == ("a.txt\nb.txt", "tool", "Bash", "one")
     assert history.expand("audit", results=True).originals[0].text == "3 vulnerabilities"
 

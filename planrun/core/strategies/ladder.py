@@ -158,8 +158,8 @@ def notice(run: list[Group]) -> Insert:
 
 def cut(parts: list[Group], excess: float) -> tuple[Edit, ...]:
     """The largest message of all that may be cut loses its middle."""
-    able = [e for g in parts for e in g.entries if e.message.role in ("tool", "assistant") and e.name not in PINNED]
-    able = [e for e in able if len(e.message.content or "") > LEAST_KEPT]
+    able = [e for g in parts for e in g.entries if e.message.role in ("tool", "assistant") and e.note is None]
+    able = [e for e in able if e.name not in PINNED and len(e.message.content or "") > LEAST_KEPT]
     if not able:
         return ()
     entry = max(able, key=lambda e: (raw_tokens(e.message.content or ""), -e.seq))

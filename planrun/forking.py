@@ -1,0 +1,141 @@
+"""A new session that goes on from a summary of another: its plan, its finished steps, its settings, a fresh context."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from planrun import building, resuming
+from planrun.core import context, prompts, summaries
+from planrun.core.actions import Summarise
+from planrun.core.context import Entry
+from planrun.core.edits import Edit, Insert
+from planrun.core.events import Ended, Event, LimitNeared, Said, Session, StepChanged
+from planrun.core.expressions import render
+from planrun.core.fold import fold
+from planrun.core.messages import Message
+from planrun.core.plan import Plan
+from planrun.core.scope import scope_of
+from planrun.core.state import State
+from planrun.errors import EXIT_CODES, Outcome
+from planrun.front import Front, Seams
+from planrun.looking import step_of
+from planrun.manual import acting, asks_model
+from planrun.runner import by_hand
+from planrun.runner.loop import Runner
+from planrun.session import log as logs
+from planrun.session.store import Store, new_id, records
+from planrun.settings import Flags
+
+_LEVEL = 2  # a whole session is summed up at the length of a summary of summaries
+_WORTH = 200  # tokens; less than that is told by the digest
+
+
+def fork(
+    path: Path, session: str | None, front: Front, *, flags: Flags, environ: Mapping[str, str], seams: Seams = Seams()
+) -> tuple[Path, State]:
+    """Start a session named `session`, to be resumed; returns its log and its state. The one at `path` is only read."""
+    old = fold(records(path), State(), building.read_plan)
+    header, plan = resuming.header_of(old, path)
+    settings = resuming.settings_of(header, plan, path.stem, flags, environ)
+    target = building.free_path(Store(path.parent), session or new_id())
+    for warning in settings.warnings:
+        front.notice(warning)
+    log = logs.create(target, building.masker(plan, settings, environ))
+    try:
+        new = _header(old, header, target.stem, path.stem)
+        with acting(log, State(), new, settings, front, environ, seams) as runner:
+            _begin(runner, old, new, plan)
+            runner.world.log.sync()
+            return target, runner.state
+    finally:
+        log.close()
+
+
+def _header(old: State, header: Session, name: str, parent: str) -> Session:
+    return replace(
+        header,
+        session=name,
+        parent=parent,
+        model=old.model,
+        settings=old.settings,
+        options=old.options,
+        tools=building.tool_sizes(),
+    )
+
+
+def _begin(runner: Runner, old: State, new: Session, plan: Plan) -> None:
+    """All that the new session starts with. Its last record says that it was not run yet."""
+    runner.append(new)
+    told = _summary(runner, old, new.parent)
+    for event in (*_taught(old), *_carried(old, plan)):
+        runner.append(event)
+    for event in _conversation(runner.state, new.parent, told) if told else ():
+        runner.append(event)
+    why = f"forked from session {new.parent}; nothing was run yet"
+    runner.append(Ended(Outcome.FINISHED, EXIT_CODES[Outcome.FINISHED], why, partial=True))
+
+
+def _summary(runner: Runner, old: State, parent: str) -> str:
+    """The old context summed up, by a model where one may be asked; "" where nothing was said."""
+    said = [e for e in context.entries(old.view) if e.message.role != "system"]
+    if not said:
+        return ""
+    first, last = min(e.span[0] for e in said), max(e.span[1] for e in said)
+    model = asks_model(old) and sum(e.raw for e in said) * old.factor >= _WORTH
+    texts, at = [], first
+    while at <= last:  # what is too long for one summary gets several
+        action = Summarise(step_of(old).id, "manual", at, last, _LEVEL, model)
+        insert = _recorded(runner, by_hand.summary(runner.world, old, action))[0]
+        end = insert.last if isinstance(insert, Insert) else last
+        texts.append(_text(insert, [e for e in said if at <= e.span[0] and e.span[1] <= end]))
+        at = end + 1
+    head = f"Summary of session {parent}, records {first} to {last}, whose numbers it cites"
+    return f'[{head}; ExpandHistory(ids="{parent}:{first}-{last}") gives the originals]\n' + "\n\n".join(texts)
+
+
+def _text(insert: Edit, covered: list[Entry]) -> str:
+    """A summary without its heading, which speaks of records of the same session. A short source may have none."""
+    body = insert.text.partition("\n")[2] if isinstance(insert, Insert) else ""
+    return body or summaries.digest(tuple(covered), summaries.levels(_LEVEL)[0].tokens)
+
+
+def _recorded(runner: Runner, making: Generator[Event, None, tuple[Edit, ...]]) -> tuple[Edit, ...]:
+    """Append all that is yielded, and return what comes of it."""
+    while True:
+        try:
+            runner.append(next(making))
+        except StopIteration as over:
+            made: tuple[Edit, ...] = over.value
+            return made
+
+
+def _taught(old: State) -> Iterator[Event]:
+    """The windows that endpoints have taught."""
+    for model, window in old.windows.items():
+        yield LimitNeared("window", 0, window, model=model, purpose="summary")
+
+
+def _carried(old: State, plan: Plan) -> Iterator[Event]:
+    """Steps as they stand, with what their checks compare against. The one under way goes on as its next attempt; those of
+    `finally` run at the end of this session, too."""
+    for step, now in zip(plan.steps, old.steps, strict=True):
+        if step.final or now.status in ("todo", "blocked"):
+            continue
+        going = now.status == "in_progress"
+        if now.attempt:
+            yield StepChanged(
+                step.id, "in_progress", now.attempt + going, now.note if going else None, baseline=now.baseline
+            )
+        if not going:
+            yield StepChanged(step.id, now.status, now.attempt, now.note, now.output, now.reason, files=now.files)
+
+
+def _conversation(state: State, parent: str, told: str) -> Iterator[Event]:
+    """The active context of the new session: the system message, the goal, the summary."""
+    goal = render(state.need_plan().goal, scope_of(state)).strip()
+    asked = f"Goal: {goal}\n\nThis goes on from session {parent}; what was done there is summed up next."
+    yield Said.of(Message("system", prompts.system(state)), "runner", None, 0)
+    yield Said.of(Message("user", asked), "user", None, 0)
+    yield Said.of(Message("assistant", told), "runner", None, 0)

@@ -1,0 +1,148 @@
+"""What is done to a stopped session by hand: making its context smaller."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from planrun import building, resuming
+from planrun.core import budget, context
+from planrun.core.actions import Summarise
+from planrun.core.edits import Edit, Insert
+from planrun.core.events import Compacted, Noted, Session
+from planrun.core.fold import fold
+from planrun.core.state import State
+from planrun.core.strategies import manual
+from planrun.errors import NeedsHuman
+from planrun.front import Ask, Front, Seams
+from planrun.looking import rehearsed, step_of
+from planrun.runner import by_hand, hooking
+from planrun.runner.loop import Runner
+from planrun.runner.signals import Signals
+from planrun.runner.summarising import summariser
+from planrun.runner.world import World
+from planrun.session import snapshot
+from planrun.session.log import Log
+from planrun.session.store import records
+from planrun.settings import Flags, Settings
+from planrun.tools.process import kill_all
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a compaction by hand is asked for: how many messages stay at the end, and whether a small context counts too."""
+
+    keep: int = manual.KEEP
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """`compacted` is the record, or what it would be with digests in the place of summaries; without one `why` says why not."""
+
+    compacted: Compacted | None
+    why: str = ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The texts that take the place of messages."""
+        return tuple([e.text for e in (self.compacted.edits if self.compacted else ()) if isinstance(e, Insert)])
+
+
+def preview(path: Path, wanted: Wanted, *, flags: Flags, environ: Mapping[str, str]) -> Compaction:
+    """What `compact` would do, as far as that can be told without a model. Nothing is written. Raises NeedsHuman."""
+    state = fold(records(path), State(), building.read_plan)
+    header, plan = resuming.header_of(state, path)
+    settings = resuming.settings_of(header, plan, path.stem, flags, environ)
+    return _planned(rehearsed(path, state, settings, environ).world, state, path, wanted)[1]
+
+
+def compact(
+    path: Path, wanted: Wanted, front: Front, *, flags: Flags, environ: Mapping[str, str], seams: Seams = Seams()
+) -> Compaction:
+    """Put summaries in the place of older messages, by one record. Where there is no gain nothing is written. Raises NeedsHuman
+    while somebody has to answer something first, SessionBusy while the session is being run."""
+    with resuming.opened(path) as session:
+        state = session.state
+        header, plan = resuming.header_of(state, path)
+        settings = resuming.settings_of(header, plan, path.stem, flags, environ)
+        actions, planned = _planned(rehearsed(path, state, settings, environ).world, state, path, wanted)
+        if planned.compacted is None:
+            return planned
+        for warning in settings.warnings:
+            front.notice(warning)
+        log = session.writable(plan, settings, environ, front.notice)
+        with acting(log, state, header, settings, front, environ, seams) as runner:
+            try:
+                opening = Noted("resumed", f"opened by pid {os.getpid()} to be compacted by hand", settings=settings.public())
+                for event in (opening, *session.sealed()):
+                    runner.append(event)
+                return _performed(runner, actions)
+            finally:
+                if state.ended is not None:  # it still stands where it stood
+                    runner.append(state.ended)
+                runner.world.log.sync()
+
+
+def _planned(world: World, state: State, path: Path, wanted: Wanted) -> tuple[tuple[Summarise, ...], Compaction]:
+    """The summaries that are worth it, and what they come to with digests."""
+    unready = manual.unready(state)
+    if unready is not None:
+        raise NeedsHuman(f"session {path.stem} cannot be compacted now: {unready}; `planrun resume {path.stem}` goes on from there")
+    count = context.count(state.view)
+    if count < manual.FEWEST and not wanted.force:
+        return (), Compaction(None, f"the context has {count} messages only; --force compacts it all the same")
+    step = step_of(state)
+    actions: list[Summarise] = []
+    edits: list[Edit] = []
+    for action in manual.summaries(state, step.id, wanted.keep, model=asks_model(state)):
+        fit = manual.worthwhile(state.view, by_hand.without_model(world, state, action))
+        if fit:
+            actions.append(action)
+            edits += fit
+    if not edits:
+        return (), Compaction(None, "there is nothing to gain: what may go is no longer than its summary")
+    return tuple(actions), Compaction(by_hand.record_of(state, step.id, tuple(edits)))
+
+
+def asks_model(state: State) -> bool:
+    """Whether a model may be asked for a summary: there is one, and no limit is reached."""
+    step = step_of(state)
+    return bool(summariser(state, step.id)) and budget.exceeded(state, step) is None
+
+
+def _performed(runner: Runner, actions: tuple[Summarise, ...]) -> Compaction:
+    found, why = None, ""
+    for event in by_hand.compact(runner.world, runner.state, actions):
+        runner.append(event)
+        if isinstance(event, Compacted):
+            found = event
+            for hooked in hooking.after(runner.world, runner.state, event):
+                runner.append(hooked)
+        elif isinstance(event, Noted):
+            why = event.text
+    return Compaction(found, "" if found else why)
+
+
+@contextmanager
+def acting(
+    log: Log, state: State, header: Session, settings: Settings, front: Front, environ: Mapping[str, str], seams: Seams
+) -> Iterator[Runner]:
+    """A runner that appends to `log`, for what is done by hand."""
+    with Signals(kill_all) as signals:
+        world = building.world(
+            seams.journal(log),
+            log.path,
+            header,
+            settings,
+            environ,
+            models=seams.models or building.Models(settings, header, state.replies),
+            signals=signals,
+            front=front,
+            ask=Ask(approve="none"),
+        )
+        front.opened(log.path)
+        yield Runner(world, state, (*front.observers, snapshot.Keeper(log).observe))
