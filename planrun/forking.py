@@ -9,8 +9,6 @@ from pathlib import Path
 from planrun import building, resuming
 from planrun.core import context, prompts, summaries
 from planrun.core.actions import Summarise
-from planrun.core.context import Entry
-from planrun.core.edits import Edit, Insert
 from planrun.core.events import Ended, Event, LimitNeared, Said, Session, StepChanged
 from planrun.core.expressions import render
 from planrun.core.fold import fold
@@ -22,8 +20,8 @@ from planrun.errors import EXIT_CODES, Outcome
 from planrun.front import Front, Seams
 from planrun.looking import step_of
 from planrun.manual import acting, asks_model
-from planrun.runner import by_hand
 from planrun.runner.loop import Runner
+from planrun.runner.summarising import task_of, written
 from planrun.session import log as logs
 from planrun.session.store import Store, new_id, records
 from planrun.settings import Flags
@@ -87,27 +85,21 @@ def _summary(runner: Runner, old: State, parent: str) -> str:
     texts, at = [], first
     while at <= last:  # what is too long for one summary gets several
         action = Summarise(step_of(old).id, "manual", at, last, _LEVEL, model)
-        insert = _recorded(runner, by_hand.summary(runner.world, old, action))[0]
-        end = insert.last if isinstance(insert, Insert) else last
-        texts.append(_text(insert, [e for e in said if at <= e.span[0] and e.span[1] <= end]))
-        at = end + 1
+        task = task_of(old, action)
+        text = _recorded(runner, written(runner.world, old, action, task))
+        texts.append(text or summaries.digest(task.entries, task.target(summaries.levels(_LEVEL)[0])))
+        at = task.span[1] + 1
     head = f"Summary of session {parent}, records {first} to {last}, whose numbers it cites"
     return f'[{head}; ExpandHistory(ids="{parent}:{first}-{last}") gives the originals]\n' + "\n\n".join(texts)
 
 
-def _text(insert: Edit, covered: list[Entry]) -> str:
-    """A summary without its heading, which speaks of records of the same session. A short source may have none."""
-    body = insert.text.partition("\n")[2] if isinstance(insert, Insert) else ""
-    return body or summaries.digest(tuple(covered), summaries.levels(_LEVEL)[0].tokens)
-
-
-def _recorded(runner: Runner, making: Generator[Event, None, tuple[Edit, ...]]) -> tuple[Edit, ...]:
+def _recorded(runner: Runner, making: Generator[Event, None, str | None]) -> str | None:
     """Append all that is yielded, and return what comes of it."""
     while True:
         try:
             runner.append(next(making))
         except StopIteration as over:
-            made: tuple[Edit, ...] = over.value
+            made: str | None = over.value
             return made
 
 

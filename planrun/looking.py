@@ -88,7 +88,7 @@ def upcoming(path: Path, flags: Flags, environ: Mapping[str, str]) -> Seen:
     state = fold(records(path), State(), building.read_plan)
     header, plan = resuming.header_of(state, path)
     settings = resuming.settings_of(header, plan, path.stem, flags, environ)
-    rehearsal = rehearsed(path, state, settings, environ)
+    rehearsal = _rehearsal(path, state, settings, environ)
     if writer(path) is None:
         rehearsal.append(resuming.resumed(state, settings, Ask()))
     while isinstance(action := decide(rehearsal.state), _WITHOUT_EFFECT):
@@ -116,8 +116,7 @@ class _Memory:
         pass
 
 
-def rehearsed(path: Path, state: State, settings: Settings, environ: Mapping[str, str]) -> Runner:
-    """A runner of the session that writes nothing and asks no hook. What has effects must not be performed with it."""
+def _rehearsal(path: Path, state: State, settings: Settings, environ: Mapping[str, str]) -> Runner:
     header, _ = resuming.header_of(state, path)
     world = building.world(
         _Memory(state),

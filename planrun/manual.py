@@ -18,12 +18,11 @@ from planrun.core.state import State
 from planrun.core.strategies import manual
 from planrun.errors import NeedsHuman
 from planrun.front import Ask, Front, Seams
-from planrun.looking import rehearsed, step_of
+from planrun.looking import step_of
 from planrun.runner import by_hand, hooking
 from planrun.runner.loop import Runner
 from planrun.runner.signals import Signals
 from planrun.runner.summarising import summariser
-from planrun.runner.world import World
 from planrun.session import snapshot
 from planrun.session.log import Log
 from planrun.session.store import records
@@ -52,12 +51,11 @@ class Compaction:
         return tuple([e.text for e in (self.compacted.edits if self.compacted else ()) if isinstance(e, Insert)])
 
 
-def preview(path: Path, wanted: Wanted, *, flags: Flags, environ: Mapping[str, str]) -> Compaction:
+def preview(path: Path, wanted: Wanted) -> Compaction:
     """What `compact` would do, as far as that can be told without a model. Nothing is written. Raises NeedsHuman."""
     state = fold(records(path), State(), building.read_plan)
-    header, plan = resuming.header_of(state, path)
-    settings = resuming.settings_of(header, plan, path.stem, flags, environ)
-    return _planned(rehearsed(path, state, settings, environ).world, state, path, wanted)[1]
+    resuming.header_of(state, path)
+    return _planned(state, path, wanted)[1]
 
 
 def compact(
@@ -69,7 +67,7 @@ def compact(
         state = session.state
         header, plan = resuming.header_of(state, path)
         settings = resuming.settings_of(header, plan, path.stem, flags, environ)
-        actions, planned = _planned(rehearsed(path, state, settings, environ).world, state, path, wanted)
+        actions, planned = _planned(state, path, wanted)
         if planned.compacted is None:
             return planned
         for warning in settings.warnings:
@@ -87,7 +85,7 @@ def compact(
                 runner.world.log.sync()
 
 
-def _planned(world: World, state: State, path: Path, wanted: Wanted) -> tuple[tuple[Summarise, ...], Compaction]:
+def _planned(state: State, path: Path, wanted: Wanted) -> tuple[tuple[Summarise, ...], Compaction]:
     """The summaries that are worth it, and what they come to with digests."""
     unready = manual.unready(state)
     if unready is not None:
@@ -99,7 +97,7 @@ def _planned(world: World, state: State, path: Path, wanted: Wanted) -> tuple[tu
     actions: list[Summarise] = []
     edits: list[Edit] = []
     for action in manual.summaries(state, step.id, wanted.keep, model=asks_model(state)):
-        fit = manual.worthwhile(state.view, by_hand.without_model(world, state, action))
+        fit = by_hand.with_digest(state, action)
         if fit:
             actions.append(action)
             edits += fit
@@ -109,9 +107,10 @@ def _planned(world: World, state: State, path: Path, wanted: Wanted) -> tuple[tu
 
 
 def asks_model(state: State) -> bool:
-    """Whether a model may be asked for a summary: there is one, and no limit is reached."""
+    """Whether a model may be asked for a summary: there is one, which is no recording, and no limit is reached."""
     step = step_of(state)
-    return bool(summariser(state, step.id)) and budget.exceeded(state, step) is None
+    name = summariser(state, step.id)
+    return bool(name) and not name.startswith("replay:") and budget.exceeded(state, step) is None
 
 
 def _performed(runner: Runner, actions: tuple[Summarise, ...]) -> Compaction:

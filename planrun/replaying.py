@@ -10,62 +10,97 @@ from pathlib import Path
 from typing import Any
 
 from planrun.core import context
-from planrun.core.events import Requested, Responded, Said
+from planrun.core.events import LimitNeared, Purpose, Requested, Responded, Said
 from planrun.core.fold import fold
 from planrun.core.messages import Message
 from planrun.core.state import PlanReader, State
-from planrun.errors import ConfigError
+from planrun.errors import ConfigError, ContextOverflow, PlanrunError, ProviderError
 from planrun.models.base import Model, Reply, Usage
 from planrun.models.replay import Recorded, ReplayModel
 from planrun.session.store import records
 
 
 def replay_of(path: Path, replies: int, read_plan: PlanReader) -> Model:
-    """Answers from the log at `path`, in their order; the first `replies` answers to steps, and what lies between them, were
-    given before. Raises ConfigError where there is no such file, SessionDamaged where it cannot be read as a log."""
+    """Answers from the log at `path`, in their order; the first `replies` answers to steps, and the summaries before the last of
+    them, were given before. Raises ConfigError where there is no such file, SessionDamaged where it cannot be read as a log."""
     if not path.is_file():
         raise ConfigError(f"there is no recording {path}; `model: replay:FILE` names a session log, beside the plan")
-    answered = [e for e in _exchanges(path) if e.answered]
-    steps = [at for at, e in enumerate(answered, 1) if e.request.purpose == "step"]
-    given = steps[min(replies, len(steps)) - 1] if replies and steps else 0
-    return ReplayModel([_recorded(path, e, read_plan) for e in answered[given:]])
+    exchanges = list(_exchanges(path))
+    steps = [e for e in exchanges if e.request.purpose == "step" and e.replayed]
+    given = [at for at, e in enumerate(steps, 1) if e.error is None][:replies]
+    skipped = given[-1] if given else 0
+    last = steps[skipped - 1].over if skipped else 0
+    rest = [e for e in exchanges if e.request.purpose != "step" and e.replayed and (e.over is None or e.over > (last or 0))]
+    summaries = [_recorded_summary(e, steps[skipped:]) for e in rest]
+    return ReplayModel([_recorded(path, e, read_plan) for e in steps[skipped:]], summaries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """A request at its record, and what has come of it."""
+    """A request at its record, and what has come of it by the record `over`."""
 
     seq: int
     request: Requested
     said: Message | None = None
     report: Responded | None = None
+    window: float | None = None  # taught by the error
+    over: int | None = None
 
     @property
-    def answered(self) -> bool:
-        """Not where it failed, or was cut off. An answer whose report a crash cut off was in force all the same."""
-        return self.said is not None if self.report is None else self.report.error is None
+    def error(self) -> PlanrunError | None:
+        if self.report is None or self.report.error is None:
+            return None
+        return ProviderError(self.report.error) if self.window is None else ContextOverflow(self.report.error, int(self.window))
+
+    @property
+    def replayed(self) -> bool:
+        """Errors count where the run went on with them: that a request was too long, that there was no summary. So does an answer
+        whose report a crash cut off, and a summary beside the run that never came."""
+        if self.request.purpose == "background":
+            return True
+        if self.report is None:
+            return self.said is not None
+        return self.error is None or self.window is not None or self.request.purpose == "summary"
 
 
 def _exchanges(path: Path) -> Iterator[_Exchange]:
-    exchange: _Exchange | None = None
+    """In the order of the requests but for those beside the run, which come when they are over."""
+    under_way: dict[bool, _Exchange] = {}  # beside the run or not
+    done: _Exchange | None = None
     for record in records(path):
         match record.event:
+            case LimitNeared(limit="window", maximum=window) if done is not None:
+                done = replace(done, window=window)
             case Requested() as event:
-                if exchange is not None:
-                    yield exchange
-                exchange = _Exchange(record.seq, event)
-            case Said(origin="model") as event if exchange is not None:
-                exchange = replace(exchange, said=event.message)
-            case Responded() as event if exchange is not None:
-                yield replace(exchange, report=event)
-                exchange = None
-    if exchange is not None:
-        yield exchange
+                yield from _given(done, under_way.pop(_beside(event.purpose), None))
+                done = None
+                under_way[_beside(event.purpose)] = _Exchange(record.seq, event)
+            case Said(origin="model") as event if False in under_way:
+                under_way[False] = replace(under_way[False], said=event.message, over=record.seq)
+            case Responded() as event if _beside(event.purpose) in under_way:
+                yield from _given(done)
+                done = replace(under_way.pop(_beside(event.purpose)), report=event, over=record.seq)
+    yield from _given(done, *under_way.values())
+
+
+def _beside(purpose: Purpose) -> bool:
+    return purpose == "background"
+
+
+def _given(*exchanges: _Exchange | None) -> Iterator[_Exchange]:
+    return (e for e in exchanges if e is not None)
 
 
 def _recorded(path: Path, exchange: _Exchange, read_plan: PlanReader) -> Recorded:
     messages = partial(_messages, path, exchange.seq, read_plan)
-    return Recorded(exchange.request.digest, _reply(exchange.said, exchange.report), messages)
+    return Recorded(exchange.request.digest, exchange.error or _reply(exchange.said, exchange.report), messages)
+
+
+def _recorded_summary(exchange: _Exchange, steps: list[_Exchange]) -> Recorded:
+    text = exchange.report.text if exchange.report else None
+    said = exchange.said or (Message("assistant", text) if text is not None else None)
+    after = None if exchange.over is None else sum(1 for s in steps if s.over is not None and s.over < exchange.over)
+    return Recorded(exchange.request.digest, exchange.error or _reply(said, exchange.report), after=after)
 
 
 def _reply(said: Message | None, report: Responded | None) -> Reply:

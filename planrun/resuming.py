@@ -134,7 +134,7 @@ def _plan_now(header: Session) -> planfile.LoadedPlan | None:
 def _stale(old: Plan, new: Plan) -> set[str]:
     """Steps whose definition changed, and every later one: it may have used what they left."""
     for position, step in enumerate(new.steps):
-        if step.id not in old.index or old.step(step.id) != step:
+        if old.index.get(step.id) != position or old.step(step.id) != step:
             return {s.id for s in new.steps[position:]}
     return set()
 

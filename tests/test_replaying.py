@@ -103,7 +103,7 @@ def answer(text: str) -> Said:
 
 def replies(path: Path, skip: int, *digests: str) -> list[Reply]:
     model = replay_of(path, skip, read_plan)
-    return [model.complete(ModelRequest(b'{"messages":[]}', d)) for d in digests]
+    return [model.complete(ModelRequest(b'{"messages":[]}', d, purpose="summary" if d in "xy" else "step")) for d in digests]
 
 
 def test_failed_and_cut_off_requests_have_no_answer(tmp_path: Path) -> None:

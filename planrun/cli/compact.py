@@ -38,7 +38,7 @@ def command(session: str | None, keep: int, force: bool, dry_run: bool, session_
     path, flags = find(session, store_of(session_dir)), Flags(session_dir=session_dir)
     wanted = manual.Wanted(keep, force)
     if dry_run:
-        found = manual.preview(path, wanted, flags=flags, environ=os.environ)
+        found = manual.preview(path, wanted)
     else:
         found = manual.compact(path, wanted, front(), flags=flags, environ=os.environ)
     if found.compacted is None:

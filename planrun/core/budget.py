@@ -10,6 +10,7 @@ from planrun.core.state import State
 from planrun.errors import Outcome
 
 LAND_AT = 0.85
+TICK = 0.01  # seconds: timestamps are rounded, so a limit of time counts as reached that much before
 _OUTCOMES = {
     "cost_usd": Outcome.BUDGET,
     "tokens": Outcome.BUDGET,
@@ -76,7 +77,8 @@ def uses(state: State, step: Step | None) -> list[Use]:
 def exceeded(state: State, step: Step, *, before_model: bool = True) -> End | None:
     """The end that a limit brings, checked before each model call and (time only) before a command."""
     for use in uses(state, step):
-        if use.used >= use.maximum and (before_model or use.name == "time"):
+        reached = use.used >= use.maximum - (TICK if use.name == "time" else 0)
+        if reached and (before_model or use.name == "time"):
             whose = f"step {use.scope}'s" if use.scope else "the"
             text = f"{whose} limit of {use.maximum:g} {_UNITS[use.name]} is reached ({use.used:g} used)"
             how = "in the plan and resume with --rerun stale" if use.scope else f"with {_FLAGS[use.name]} on resume"
@@ -89,7 +91,9 @@ _FLAGS = {"cost_usd": "--max-cost", "tokens": "--max-tokens", "time": "--max-tim
 
 def near(state: State, step: Step) -> Use | None:
     """The limit that is nearest to its end, at or over the landing mark."""
-    close = [u for u in uses(state, step) if u.share >= LAND_AT]
+    attempt = Use("turns", step.id, float(state.step_state(step.id).turns), float(step.limits.turns or 0))
+    everything = [*uses(state, step), *([attempt] if step.limits.turns else [])]
+    close = [u for u in everything if u.share >= LAND_AT]
     return max(close, key=lambda u: u.share) if close else None
 
 

@@ -67,7 +67,7 @@ def _between(state: State) -> Action:
         if now.status in ("todo", "blocked"):
             return (plan.recheck == "each" and steps.recheck(state)) or _enter(state, step)
         if now.status == "failed" and step.on_failure == "stop":
-            if now.failed_at < state.resumed_at:
+            if now.ended_at < state.resumed_at:
                 return _enter(state, step)
             return _wrap_up(state, step)
     return steps.recheck(state) or _wrap_up(state, None)
@@ -97,12 +97,14 @@ def _enter(state: State, step: Step) -> Action:
 
 
 def _wrap_up(state: State, failed: Step | None) -> Action:
-    """Run what stands under `finally`, then end: with `failed`'s reason, or finished."""
+    """Run what stands under `finally`, after the last work that was done, then end: with `failed`'s reason, or finished."""
     plan = state.need_plan()
+    worked = max(now.ended_at for step, now in zip(plan.steps, state.steps, strict=True) if not step.final)
     for step, now in zip(plan.steps, state.steps, strict=True):
         if not step.final:
             continue
-        if now.status == "todo" or (now.status == "failed" and now.failed_at < state.resumed_at):
+        again = now.ended_at < worked or (now.status == "failed" and now.ended_at < state.resumed_at)
+        if now.status == "todo" or again:
             return _enter(state, step)
         if now.status == "failed" and step.on_failure == "stop" and failed is None:
             failed = step

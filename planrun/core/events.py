@@ -49,7 +49,7 @@ class Said:
     content: str | None
     origin: Origin
     step: str | None = None
-    attempt: int = 1
+    attempt: int = 0
     tool_calls: tuple[dict[str, Any], ...] = ()
     tool_call_id: str | None = None
     name: str | None = None  # the tool whose result this is

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
-from planrun.core import context, editing
+from planrun.core import context, editing, spending
 from planrun.core.context import Entry
 from planrun.core.events import (
     Approval,
@@ -27,8 +27,7 @@ from planrun.core.events import (
 from planrun.core.evolve import evolve
 from planrun.core.plan import Plan
 from planrun.core.records import Record
-from planrun.core.state import RECENT, CheckResult, PlanReader, Spend, State, StepState, Unsettled, fingerprint
-from planrun.core.tokens import calibrate
+from planrun.core.state import RECENT, CheckResult, PlanReader, State, StepState, fingerprint, with_step
 
 NEXT_TO_NOTHING = 0.05  # of the tokens: a compaction that frees less does not keep up
 
@@ -55,9 +54,9 @@ def apply(state: State, record: Record, read_plan: PlanReader) -> State:
         case Said() as event:
             return _said(state, event)
         case Requested() as event:
-            return _requested(state, event)
+            return spending.requested(state, event)
         case Responded() as event:
-            return _responded(state, event)
+            return spending.responded(state, event)
         case CallStarted(call_id=call_id):
             return evolve(state, in_flight=(*state.in_flight, call_id))
         case CallEnded() as event:
@@ -78,14 +77,13 @@ def apply(state: State, record: Record, read_plan: PlanReader) -> State:
             return state
 
 
-def _on_step(state: State, index: int, change: Callable[[StepState], StepState]) -> State:
-    steps = (*state.steps[:index], change(state.steps[index]), *state.steps[index + 1 :])
-    return evolve(state, steps=steps)
-
-
 def _session(state: State, event: Session, plan: Plan) -> State:
-    known = {s.id: old for s, old in zip(state.plan.steps, state.steps, strict=True)} if state.plan else {}
-    return evolve(
+    """The header; again where a resume adopts a changed plan: progress goes with the ids, what belongs to steps that are gone goes."""
+    old = state.plan
+    known = {s.id: now for s, now in zip(old.steps, state.steps, strict=True)} if old else {}
+    current = old.steps[state.current].id if old and state.current is not None else None
+    question = state.question if state.question and state.question.step in plan.index else None
+    state = evolve(
         state,
         header=event,
         plan=plan,
@@ -93,8 +91,14 @@ def _session(state: State, event: Session, plan: Plan) -> State:
         options=event.options,
         settings=event.settings,
         steps=tuple(known.get(s.id, StepState()) for s in plan.steps),
-        frontier=0,
+        current=plan.index.get(current) if current is not None else None,
+        view=tuple(s for s in state.view if s.step is None or s.step in plan.index),
+        question=question,
+        rechecked=0,
     )
+    if current is not None and current not in plan.index:
+        state = evolve(state, in_flight=(), unended=())
+    return evolve(state, frontier=_frontier(state, 0))
 
 
 def _said(state: State, event: Said) -> State:
@@ -111,9 +115,13 @@ def _said(state: State, event: Said) -> State:
     match event.origin, event.role:
         case "user" | "runner", "user":
             nudge = state.steps[index].briefed
-            return _on_step(state, index, lambda s: evolve(s, briefed=True, nudges=s.nudges + nudge, empties=0))
+            return with_step(
+                state,
+                index,
+                lambda s: evolve(s, briefed=True, nudges=s.nudges + nudge, empties=0, told_landing=s.told_landing or event.landing),
+            )
         case "model", _:
-            return _on_step(state, index, lambda s: evolve(s, checks=(), empties=0, nudges=0 if event.tool_calls else s.nudges))
+            return with_step(state, index, lambda s: evolve(s, checks=(), empties=0, nudges=0 if event.tool_calls else s.nudges))
         case "tool", _:
             return _answered(state, index, event)
     return state
@@ -137,58 +145,7 @@ def _answered(state: State, index: int, event: Said) -> State:
             return evolve(s, recent=recent, told_landing=told)
         return evolve(s, recent=recent, told_landing=told, fixes=s.fixes + 1, failure=broken, checks=())
 
-    return _on_step(state, index, change)
-
-
-def _requested(state: State, event: Requested) -> State:
-    sent = Unsettled(event.tokens, event.raw, event.step, event.purpose, event.model or state.model)
-    return evolve(state, background=sent) if event.purpose == "background" else evolve(state, request=sent)
-
-
-def _responded(state: State, event: Responded) -> State:
-    aside = event.purpose == "background"
-    sent = (state.background if aside else state.request) or Unsettled(0, 0, None, event.purpose)
-    usage = event.usage or {}
-    unknown = sent.tokens if event.error is None else 0  # what the endpoint did not answer it does not charge
-    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    factors = state.factors
-    if prompt and sent.raw:
-        factors = {**factors, sent.model: calibrate(factors.get(sent.model, 1.0), sent.raw, prompt)}
-
-    def add(spend: Spend) -> Spend:
-        cost = spend.cost_usd
-        if event.cost_usd is not None:
-            cost = (cost or 0.0) + event.cost_usd
-        return Spend(
-            requests=spend.requests + 1 + event.retries,
-            prompt_tokens=spend.prompt_tokens + (prompt if prompt is not None else unknown),
-            cached_tokens=spend.cached_tokens + (usage.get("cached_tokens") or 0),
-            completion_tokens=spend.completion_tokens + (completion or 0),
-            estimated=spend.estimated or (prompt is None and event.error is None),
-            cost_usd=cost,
-        )
-
-    request, background = (state.request, None) if aside else (None, state.background)
-    state = evolve(state, request=request, background=background, spend=add(state.spend), factors=factors)
-    if sent.step is None:
-        return state
-    if event.purpose != "step":
-        return _on_step(state, state.need_plan().index[sent.step], lambda s: evolve(s, spend=add(s.spend)))
-    turn = event.error is None  # a failure of the provider is no turn
-    silent = event.empty or event.refusal is not None
-    state = evolve(state, turns=state.turns + turn, replies=state.replies + silent, overflows=0 if turn else state.overflows)
-
-    def change(s: StepState) -> StepState:
-        return evolve(
-            s,
-            turns=s.turns + turn,
-            total_turns=s.total_turns + turn,
-            empties=s.empties + event.empty,
-            refusal=event.refusal,
-            spend=add(s.spend),
-        )
-
-    return _on_step(state, state.need_plan().index[sent.step], change)
+    return with_step(state, index, change)
 
 
 def _call_ended(state: State, event: CallEnded) -> State:
@@ -202,10 +159,12 @@ def _call_ended(state: State, event: CallEnded) -> State:
     index = state.need_plan().index[event.step]
     if event.call_id.startswith("recheck:"):
         return evolve(state, rechecked=state.rechecked + 1) if event.status == "ok" else state
+    if event.status == "interrupted":
+        return state  # a limit of the run cut it off: it says nothing about the work
     if event.name == "run":
-        return _on_step(state, index, lambda s: evolve(s, ran=event, checks=()))
+        return with_step(state, index, lambda s: evolve(s, ran=event, checks=()))
     result = CheckResult(event.status == "ok", event.text or "")
-    return _on_step(state, index, lambda s: evolve(s, checks=(*s.checks, result)))
+    return with_step(state, index, lambda s: evolve(s, checks=(*s.checks, result)))
 
 
 def _step_changed(state: State, event: StepChanged) -> State:
@@ -225,7 +184,7 @@ def _step_changed(state: State, event: StepChanged) -> State:
         )
         # A new attempt starts from the step's starting context: what the last one left in the view goes.
         kept = tuple(s for s in state.view if s.step != event.step)
-        return evolve(_on_step(state, index, lambda _: fresh), current=index, view=kept, in_flight=(), unended=())
+        return evolve(with_step(state, index, lambda _: fresh), current=index, view=kept, in_flight=(), unended=())
 
     if event.status in ("todo", "skipped"):
         asked = state.question if state.question and state.question.step != event.step else None
@@ -241,10 +200,10 @@ def _step_changed(state: State, event: StepChanged) -> State:
             reason=event.reason,
             tries=0 if event.status == "todo" else s.tries,
             baseline=None if event.status == "todo" else s.baseline,
-            failed_at=state.seq if event.status == "failed" else s.failed_at,
+            ended_at=state.seq,
         )
 
-    state = evolve(_on_step(state, index, change), current=None if state.current == index else state.current)
+    state = evolve(with_step(state, index, change), current=None if state.current == index else state.current)
     return evolve(state, frontier=_frontier(state, min(index, state.frontier)))
 
 
@@ -307,7 +266,7 @@ def _noted(state: State, event: Noted) -> State:
 def _resumed(state: State, event: Noted) -> State:
     for sent in (state.request, state.background):
         if sent is not None:  # a kill cut it off: it was paid for, as far as anyone can tell
-            state = _responded(state, Responded(usage=None, model=None, seconds=0.0, purpose=sent.purpose))
+            state = spending.responded(state, Responded(usage=None, model=None, seconds=0.0, purpose=sent.purpose))
     merged: dict[str, Any] = {**state.options, **event.options}
     return evolve(
         state,

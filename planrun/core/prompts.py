@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from planrun.core import outputs
-from planrun.core.expressions import render
+from planrun.core.expressions import plan_texts, render
 from planrun.core.plan import Field, Json, Step
 from planrun.core.scope import scope_of
 from planrun.core.state import State, StepState
@@ -24,16 +24,19 @@ _NOTE = 1_200
 
 
 def system(state: State) -> str:
-    """The system message: the runner's rules and then the plan's own text, with its parameters."""
-    own = render(state.need_plan().system, scope_of(state)).strip()
-    return f"{SYSTEM}\n\n{own}" if own else SYSTEM
+    """The system message: the runner's rules, the plan's own text and the facts that it pins, with their parameters."""
+    scope = scope_of(state)
+    texts = plan_texts(state.need_plan(), scope.params, scope.env)
+    pins = [f"- {text}" for pin in texts.pin if (text := pin.strip())]
+    facts = "Facts that hold throughout:\n" + "\n".join(pins) if pins else ""
+    return "\n\n".join(filter(None, (SYSTEM, texts.system.strip(), facts)))
 
 
 def brief(state: State, step: Step, text: str) -> str:
     """The user message that opens a step: where you are, what to do, what to hand in. `text` is the rendered prompt."""
     plan = state.need_plan()
     parts = []
-    if not any(s.step is not None for s in state.view):
+    if not any(s.step is not None or any(e.message.role == "user" for e in s.entries) for s in state.view):
         parts.append(f"Goal: {render(plan.goal, scope_of(state)).strip()}")
     if len(plan.steps) > 1:
         parts.append(_where(state, step))

@@ -19,6 +19,7 @@ from planrun.core.events import (
     Session,
     StepStatus,
 )
+from planrun.core.evolve import evolve
 from planrun.core.messages import CallStatus
 from planrun.core.plan import Json, Plan
 
@@ -50,7 +51,7 @@ class CheckResult:
 @dataclass(frozen=True, slots=True)
 class StepState:
     """One step's progress. `attempt` counts for ever; `tries` since the step was last reset; `turns`, `nudges`, `empties`, `fixes`,
-    `recent`, `checks` and `attempt_seconds` belong to the present attempt. `failed_at` is the record of the last failure."""
+    `recent`, `checks` and `attempt_seconds` belong to the present attempt. `ended_at` is the record that gave its last status."""
 
     status: StepStatus = "todo"
     attempt: int = 0
@@ -72,7 +73,7 @@ class StepState:
     ran: CallEnded | None = None  # a run step's command, once it ended
     briefed: bool = False
     told_landing: bool = False
-    failed_at: int = 0
+    ended_at: int = 0
     seconds: float = 0.0
     attempt_seconds: float = 0.0
     spend: Spend = Spend()
@@ -168,3 +169,9 @@ def fingerprint(tool: str, arguments: str, result: str) -> str:
     except ValueError:
         pass
     return hashlib.sha256(f"{tool}\0{arguments}\0{result}".encode()).hexdigest()[:16]
+
+
+def with_step(state: State, index: int, change: Callable[[StepState], StepState]) -> State:
+    """The state with one step's progress changed."""
+    steps = (*state.steps[:index], change(state.steps[index]), *state.steps[index + 1 :])
+    return evolve(state, steps=steps)

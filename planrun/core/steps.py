@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
+
 from planrun.core import budget, context, guard, plantool, pressure, prompts
 from planrun.core.actions import (
     Action,
@@ -30,7 +32,7 @@ NUDGES = 3
 
 def inside(state: State, step: Step) -> Action:
     now = state.step_state(step.id)
-    if step.timeout is not None and now.attempt_seconds >= step.timeout:
+    if step.timeout is not None and now.attempt_seconds >= step.timeout - budget.TICK:
         return fail(state, step, "step_failed", f"it took longer than its timeout of {step.timeout:g} s")
     return _run_step(state, step, now) if step.run is not None else _prompt_step(state, step, now)
 
@@ -50,6 +52,7 @@ def _run_step(state: State, step: Step, now: StepState) -> Action:
             return stop
         try:
             command, values = for_shell(step.run or "", scope_of(state))
+            _check_env(state, step)
         except ExpressionError as error:
             return fail(state, step, "output_invalid", str(error), again=False)
         call_id = f"run:{step.id}:{now.attempt}"
@@ -64,6 +67,15 @@ def _run_step(state: State, step: Step, now: StepState) -> Action:
     return _conclude(state, step, now.ran.output or {}, None)
 
 
+def _check_env(state: State, step: Step) -> None:
+    """Raises ExpressionError where the step's `env` has no value, before anything of the step runs."""
+    for name, value in step.env:
+        try:
+            render(value, scope_of(state))
+        except ExpressionError as error:
+            raise ExpressionError(f"env {name}: {error}") from error
+
+
 def _tail(text: str, limit: int = 600) -> str:
     return text if len(text) <= limit else "…" + text[-limit:]
 
@@ -74,6 +86,9 @@ def _conclude(state: State, step: Step, output: dict[str, Json], note: str | Non
     checks = checks_of(step)
     if len(now.checks) < len(checks):
         position = len(now.checks)
+        stop = budget.exceeded(state, step, before_model=False)
+        if stop is not None:
+            return stop
         return _verify(state, step, checks[position], f"verify:{step.id}:{now.attempt}:{position}", output, recheck=False)
     if step.approve == "after":
         ask = approval(state, step, "after", f"Accept step {step.id}?")
@@ -93,7 +108,7 @@ def _verify(
     if not isinstance(check, RunCheck):
         return Verify(step.id, call_id, check, "", (), recheck)
     scope = scope_of(state)
-    own = Scope(scope.params, {**scope.outputs, step.id: output}, scope.env)
+    own = Scope(scope.params, ChainMap({step.id: output}, scope.outputs), scope.env)  # type: ignore[arg-type]
     try:
         command, values = for_shell(check.run, own)
     except ExpressionError as error:
@@ -118,13 +133,14 @@ def recheck(state: State) -> Action | None:
 
 
 def _prompt_step(state: State, step: Step, now: StepState) -> Action:
-    if not state.view:
-        return Say(step.id, "system", prompts.system(state))
-    if not now.briefed:
-        try:
+    try:
+        if not state.view:
+            return Say(step.id, "system", prompts.system(state))
+        if not now.briefed:
+            _check_env(state, step)
             return Brief(step.id, prompts.brief(state, step, render(step.prompt or "", scope_of(state))))
-        except ExpressionError as error:
-            return fail(state, step, "output_invalid", f"the prompt: {error}", again=False)
+    except ExpressionError as error:
+        return fail(state, step, "output_invalid", f"the prompt: {error}", again=False)
     calls = context.unanswered(state.view)
     if calls:
         return _calls(state, step, now, calls)
@@ -157,22 +173,17 @@ def _calls(state: State, step: Step, now: StepState, calls: tuple[ToolCall, ...]
             return _conclude(state, step, output, note)
 
 
-def _last_plan_call(state: State) -> tuple[ToolCall, bool] | None:
-    """The plan tool's call in the newest assistant message, and whether it has been answered."""
+def _judged(state: State, step: Step) -> plantool.Judgement | None:
+    """What the answered plan calls of the last turn came to: giving up counts wherever it stands, else the last one does."""
     waiting = {c.id for c in context.unanswered(state.view)}
     for entry in reversed(state.view[-1].entries if state.view else ()):
-        if entry.message.role == "assistant":
-            call = next((c for c in entry.message.tool_calls if c.name == plantool.NAME), None)
-            return (call, call.id not in waiting) if call else None
+        if entry.message.role != "assistant":
+            continue
+        calls = [c for c in entry.message.tool_calls if c.name == plantool.NAME and c.id not in waiting]
+        others = tuple(s.id for s in state.need_plan().steps)
+        verdicts = [plantool.judge(c, step, others) for c in calls]
+        return next((v for v in verdicts if isinstance(v, GaveUp)), verdicts[-1] if verdicts else None)
     return None
-
-
-def _judged(state: State, step: Step) -> plantool.Judgement | None:
-    """What the plan tool's call of the last turn came to, once it is answered."""
-    found = _last_plan_call(state)
-    if found is None or not found[1]:
-        return None
-    return plantool.judge(found[0], step, tuple(s.id for s in state.need_plan().steps))
 
 
 def _gave_up(state: State, step: Step) -> bool:

@@ -1,4 +1,5 @@
-"""A Model that answers from a recording, in order, and fails at the first request that is not the recorded one."""
+"""A Model that answers from a recording, in order, and fails at the first request that is not the recorded one. Requests for
+summaries have a queue of their own: one that is made beside the run has no place in the order of the others."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from itertools import zip_longest
 from typing import Any
 
 from planrun.core.messages import compact_json
-from planrun.errors import ReplayMismatch
+from planrun.errors import PlanrunError, ReplayMismatch
 from planrun.models.base import ModelRequest, Reply
 from planrun.models.said import one_line
 
@@ -19,28 +20,55 @@ _CONTEXT = 40  # characters shown before the first difference of two lines
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One recorded answer. `digest` is that of the request that it answered; `messages` gives that request's messages
-    in wire form, and is called only to explain a difference."""
+    """One recorded answer, or the error that came instead. `digest` is that of the request that it answered; `messages` gives that
+    request's messages in wire form, and is called only to explain a difference. `after` is the number of step requests that had
+    been answered when the answer to a summary came; None where none ever came."""
 
     digest: str
-    reply: Reply
-    messages: Callable[[], list[dict[str, Any]]]
+    reply: Reply | PlanrunError
+    messages: Callable[[], list[dict[str, Any]]] = list
+    after: int | None = 0
 
 
 class ReplayModel:
-    """Answers request number N with answer number N. Raises ReplayMismatch, and nothing else."""
+    """Answers step request number N with answer number N, and a request for a summary with the next one of its digest. Raises
+    ReplayMismatch, and what was recorded as an error. It is Paced: see models.base."""
 
-    def __init__(self, answers: Sequence[Recorded]) -> None:
+    def __init__(self, answers: Sequence[Recorded], summaries: Sequence[Recorded] = ()) -> None:
         self._answers = answers
+        self._summaries = list(summaries)
         self._next = 0
         self._lock = threading.Lock()
 
+    def due(self, request: ModelRequest) -> bool:
+        """Whether the recording had the answer to this summary by now. One that it does not know is due, and fails."""
+        with self._lock:
+            recorded = next((s for s in self._summaries if s.digest == request.digest), None)
+            return recorded is None or (recorded.after is not None and recorded.after <= self._next)
+
     def complete(self, request: ModelRequest) -> Reply:
         with self._lock:
+            recorded = self._step(request) if request.purpose == "step" else self._summary(request)
+        if isinstance(recorded, PlanrunError):
+            raise recorded
+        return recorded
+
+    def _summary(self, request: ModelRequest) -> Reply | PlanrunError:
+        for position, recorded in enumerate(self._summaries):
+            if recorded.digest == request.digest:
+                del self._summaries[: position + 1]
+                return recorded.reply
+        raise ReplayMismatch(f"the recording has no summary of what is to be summed up here ({len(self._summaries)} are left)")
+
+    def _step(self, request: ModelRequest) -> Reply | PlanrunError:
+        while True:
             number = self._next + 1
             if number > len(self._answers):
                 raise ReplayMismatch(f"the recording has {len(self._answers)} answers, and this is request {number}")
             recorded = self._answers[self._next]
+            if recorded.digest != request.digest and isinstance(recorded.reply, PlanrunError):
+                self._next = number  # what the error taught is known already
+                continue
             if recorded.digest != request.digest:
                 shown = difference(recorded.messages(), _messages(request.body))
                 raise ReplayMismatch(f"request {number} is not the recorded one (- recorded, + now): {shown}")

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from planrun.core import outputs
+from planrun.core import budget, outputs, prompts
 from planrun.core.actions import Begin, Brief, FileOutput, RunCommand, Settle, Verify
 from planrun.core.events import CallEnded, CallStarted, Event, Noted, Said, StepChanged
 from planrun.core.expressions import references
@@ -34,16 +34,19 @@ def begin(world: World, state: State, action: Begin) -> Iterator[Event]:
 
 def brief(world: World, state: State, action: Brief) -> Iterator[Event]:
     step = state.need_plan().step(action.step)
-    stale = _stale_file(world, state, references(step.prompt or ""))
+    stale = _stale_file(world, state, step, step.prompt or "")
     if stale:
         yield StepChanged(step.id, "failed", state.step_state(step.id).attempt, stale, reason="output_invalid")
         return
-    yield Said.of(Message("user", action.text), "user", step.id, state.step_state(step.id).attempt)
+    near = budget.near(state, step)
+    text = action.text + prompts.LANDING.format(percent=int(near.share * 100), limit=near.name) if near else action.text
+    attempt = state.step_state(step.id).attempt
+    yield Said.of(Message("user", text), "user", step.id, attempt, landing=near is not None)
 
 
-def _stale_file(world: World, state: State, paths: tuple[str, ...]) -> str | None:
-    """What is wrong with the file outputs that are about to be used; None where they are as they were recorded."""
-    for path in paths:
+def _stale_file(world: World, state: State, step: Step, template: str) -> str | None:
+    """What is wrong with the file outputs that `template` and the step's `env` are about to use; None where they are as recorded."""
+    for path in (p for text in (template, *(v for _, v in step.env)) for p in references(text)):
         parts = path.split(".")
         if parts[0] != "steps" or len(parts) < 4:
             continue
@@ -58,7 +61,7 @@ def run_command(world: World, state: State, action: RunCommand) -> Iterator[Even
     step = state.need_plan().step(action.step)
     attempt = state.step_state(step.id).attempt
     call_id = f"run:{step.id}:{attempt}"
-    stale = _stale_file(world, state, references(step.run or ""))
+    stale = _stale_file(world, state, step, step.run or "")
     if stale:
         yield StepChanged(step.id, "failed", attempt, stale, reason="output_invalid")
         return
@@ -69,9 +72,12 @@ def run_command(world: World, state: State, action: RunCommand) -> Iterator[Even
     world.log.sync()
     with tempfile.NamedTemporaryFile("w+", encoding="utf-8", errors="replace", prefix="planrun-") as extra:
         values = {**dict(action.values), "PLANRUN_OUTPUT": extra.name}
-        finished = execute(world, state, step, action.command, values, step.timeout or RUN_TIMEOUT, merge=False)
+        finished, cut_off = execute(world, state, step, action.command, values, step.timeout or RUN_TIMEOUT, merge=False)
         written = Path(extra.name).read_text(encoding="utf-8", errors="replace")
-    yield _ran(step, call_id, finished, written)
+    if cut_off:
+        yield CallEnded(call_id, "run", "interrupted", round(finished.seconds, 3), step.id)
+    else:
+        yield _ran(step, call_id, finished, written)
 
 
 def _ran(step: Step, call_id: str, finished: Finished, written: str) -> CallEnded:
@@ -95,36 +101,43 @@ def _one_line(command: str) -> str:
 def verify(world: World, state: State, action: Verify) -> Iterator[Event]:
     """Judge one check. A failed recheck fails its step: what was done is done no longer."""
     step = state.need_plan().step(action.step)
+    now = state.step_state(step.id)
+    command = action.check.run if isinstance(action.check, RunCheck) else ""
+    stale = _stale_file(world, state, step, command) if command else None
+    if stale:
+        yield StepChanged(step.id, "failed", now.attempt, stale, reason="output_invalid")
+        return
     yield CallStarted(action.call_id, "verify", step.id)
-    ok, text, seconds = _judge(world, state, step, action)
-    yield CallEnded(action.call_id, "verify", "ok" if ok else "error", seconds, step.id, text or None)
-    if action.recheck and not ok:
-        now = state.step_state(step.id)
+    status, text, seconds = _judge(world, state, step, action)
+    yield CallEnded(action.call_id, "verify", status, seconds, step.id, text or None)
+    if action.recheck and status == "error":
         note = broken(state, action, text)
         yield StepChanged(step.id, "failed", now.attempt, note, now.output, "verify_failed", files=now.files)
 
 
-def _judge(world: World, state: State, step: Step, action: Verify) -> tuple[bool, str, float | None]:
+def _judge(world: World, state: State, step: Step, action: Verify) -> tuple[CallStatus, str, float | None]:
+    """`interrupted` where a limit of the run cut the check off: then it says nothing."""
     match action.check:
         case RunCheck(run, timeout):
             world.log.sync()
-            finished = execute(
+            finished, cut_off = execute(
                 world, state, step, action.command, dict(action.values), timeout or VERIFY_TIMEOUT, merge=True
             )
-            ok = finished.exit_code == 0
+            if cut_off or finished.exit_code == 0:
+                return "interrupted" if cut_off else "ok", "", round(finished.seconds, 3)
             said = finished.stdout.text(SHOWN).strip() or "(no output)"
             text = f"`{_one_line(run)}` {how_it_ended(finished)}; expected exit code 0. Its output:\n{said}"
-            return ok, "" if ok else text, round(finished.seconds, 3)
+            return "error", text, round(finished.seconds, 3)
         case ExistsCheck(patterns):
             missing = [p for p in patterns if not files.matches(world.workspace, [p])]
-            return not missing, "".join(f"expected a file that matches {p}, found none. " for p in missing), None
+            return "error" if missing else "ok", "".join(f"expected a file that matches {p}, found none. " for p in missing), None
         case UnchangedCheck(patterns):
             before = state.step_state(step.id).baseline or {}
             change = files.difference(before, files.digests(world.workspace, list(patterns)), list(patterns))
-            return not change, f"expected no change to {', '.join(patterns)}; found: {change}" if change else "", None
+            return "error" if change else "ok", f"expected no change to {', '.join(patterns)}; found: {change}" if change else "", None
         case FileOutput(field):
             found = files.describe(world.workspace, field.path or "")
-            return found is not None, "" if found else f"expected the file {field.path} (output {field.name}), found none", None
+            return "ok" if found else "error", "" if found else f"expected the file {field.path} (output {field.name}), found none", None
 
 
 def settle(world: World, state: State, action: Settle) -> Iterator[Event]:

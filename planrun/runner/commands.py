@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from planrun.core import budget
 from planrun.core.expressions import render
 from planrun.core.plan import Step
+from planrun.core.room import room_of
 from planrun.core.scope import scope_of
 from planrun.core.state import State
 from planrun.runner.world import World
 from planrun.tools.base import ToolContext
 from planrun.tools.process import Finished, run_command
 
+RESULT = 50_000  # characters of a result that a model gets, at most
+LEAST_RESULT = 2_000
+SHARE, CHARACTERS = 0.4, 2.5  # of the room for messages that one result may take, at so many characters a token
 RUN_TIMEOUT = 3600.0  # seconds that a run step may take where it says nothing
 VERIFY_TIMEOUT = 600.0
 
@@ -28,7 +31,15 @@ def environment_of(world: World, state: State, step: Step) -> dict[str, str]:
 def context_of(world: World, state: State, step: Step) -> ToolContext:
     left = budget.time_left(state, step)
     deadline = None if left is None else time.monotonic() + left
-    return ToolContext(world.workspace, world.spill, environment_of(world, state, step), deadline, history=world.history)
+    return ToolContext(
+        workspace=world.workspace,
+        spill=world.spill,
+        env=environment_of(world, state, step),
+        deadline=deadline,
+        limit=max(LEAST_RESULT, min(RESULT, int(room_of(state, step).budget * SHARE * CHARACTERS))),
+        protected=world.permissions.protected(),
+        history=world.history,
+    )
 
 
 def execute(
@@ -40,14 +51,15 @@ def execute(
     timeout: float,
     *,
     merge: bool,
-    capture: Path | None = None,
-) -> Finished:
-    """Run a command of the plan in the workspace, bounded by its own timeout and by what the limits leave."""
+) -> tuple[Finished, bool]:
+    """Run a command of the plan in the workspace, bounded by its own timeout and by what the limits leave. True says that it was one
+    of these limits that cut it off."""
     left = budget.time_left(state, step)
     bound = timeout if left is None else min(timeout, left)
     env = {**environment_of(world, state, step), **values}
     with world.signals.interruptible():
-        return run_command(command, cwd=world.workspace, env=env, timeout=bound, merge=merge, capture=capture)
+        finished = run_command(command, cwd=world.workspace, env=env, timeout=bound, merge=merge)
+    return finished, finished.timed_out and bound < timeout
 
 
 def how_it_ended(finished: Finished) -> str:

@@ -83,7 +83,7 @@ def test_messages_are_in_openai_form_with_their_origin(tmp_path: Path) -> None:
 
 def test_requests_and_responses(tmp_path: Path) -> None:
     run = whole(tmp_path)
-    assert all(r["tokens"] > 100 and len(r["digest"]) == 64 and r["messages"] >= 2 for r in run.of("request"))
+    assert all(r["tokens"] > 100 and len(r["digest"]) == 32 and r["messages"] >= 2 for r in run.of("request"))
     for r in run.of("response"):
         assert set(r["usage"]) == {"prompt_tokens", "cached_tokens", "completion_tokens"}
         assert {"model", "seconds"} <= set(r)

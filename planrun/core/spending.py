@@ -1,0 +1,69 @@
+"""What requests and their answers cost: tokens, money, turns, and what reported usage teaches about the estimate."""
+
+from __future__ import annotations
+
+from planrun.core import context
+from planrun.core.events import Requested, Responded
+from planrun.core.evolve import evolve
+from planrun.core.state import Spend, State, StepState, Unsettled, with_step
+from planrun.core.tokens import calibrate, raw_tokens
+
+
+def requested(state: State, event: Requested) -> State:
+    sent = Unsettled(event.tokens, event.raw, event.step, event.purpose, event.model or state.model)
+    return evolve(state, background=sent) if event.purpose == "background" else evolve(state, request=sent)
+
+
+def responded(state: State, event: Responded) -> State:
+    aside = event.purpose == "background"
+    sent = (state.background if aside else state.request) or Unsettled(0, 0, None, event.purpose)
+    usage = event.usage or {}
+    unknown = sent.tokens if event.error is None else 0  # what the endpoint did not answer it does not charge
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    unseen = _answer_tokens(state, event) if completion is None and event.error is None else 0
+    factors = state.factors
+    if prompt and sent.raw:
+        factors = {**factors, sent.model: calibrate(factors.get(sent.model, 1.0), sent.raw, prompt)}
+
+    def add(spend: Spend) -> Spend:
+        cost = spend.cost_usd
+        if event.cost_usd is not None:
+            cost = (cost or 0.0) + event.cost_usd
+        return Spend(
+            requests=spend.requests + 1 + event.retries,
+            prompt_tokens=spend.prompt_tokens + (prompt if prompt is not None else unknown),
+            cached_tokens=spend.cached_tokens + (usage.get("cached_tokens") or 0),
+            completion_tokens=spend.completion_tokens + (completion if completion is not None else unseen),
+            estimated=spend.estimated or (event.error is None and (prompt is None or completion is None)),
+            cost_usd=cost,
+        )
+
+    request, background = (state.request, None) if aside else (None, state.background)
+    state = evolve(state, request=request, background=background, spend=add(state.spend), factors=factors)
+    if sent.step is None:
+        return state
+    if event.purpose != "step":
+        return with_step(state, state.need_plan().index[sent.step], lambda s: evolve(s, spend=add(s.spend)))
+    turn = event.error is None  # a failure of the provider is no turn
+    silent = event.empty or event.refusal is not None
+    state = evolve(state, turns=state.turns + turn, replies=state.replies + silent, overflows=0 if turn else state.overflows)
+
+    def change(s: StepState) -> StepState:
+        return evolve(
+            s,
+            turns=s.turns + turn,
+            total_turns=s.total_turns + turn,
+            empties=s.empties + event.empty,
+            refusal=event.refusal,
+            spend=add(s.spend),
+        )
+
+    return with_step(state, state.need_plan().index[sent.step], change)
+
+
+def _answer_tokens(state: State, event: Responded) -> int:
+    """What an answer of unknown size counts: by its text, which was recorded just before (a summary's stands in the event)."""
+    if event.text is not None:
+        return round(raw_tokens(event.text))
+    last = context.last(state.view)
+    return round(last.raw) if event.purpose == "step" and last is not None and last.origin == "model" else 0
