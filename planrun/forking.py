@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from planrun.session.store import Store, new_id, records
 from planrun.settings import Flags
 
 _LEVEL = 2  # a whole session is summed up at the length of a summary of summaries
+_IDS = re.compile(r'ids="(\d+(?:-\d+)?)"')  # what notes of the old session say of themselves
 _WORTH = 200  # tokens; less than that is told by the digest
 
 
@@ -41,14 +43,18 @@ def fork(
     for warning in settings.warnings:
         front.notice(warning)
     log = logs.create(target, building.masker(plan, settings, environ))
+    made = False
     try:
         new = _header(old, header, target.stem, path.stem)
         with acting(log, State(), new, settings, front, environ, seams) as runner:
             _begin(runner, old, new, plan)
             runner.world.log.sync()
+            made = True
             return target, runner.state
     finally:
         log.close()
+        if not made:
+            target.unlink()
 
 
 def _header(old: State, header: Session, name: str, parent: str) -> Session:
@@ -65,9 +71,10 @@ def _header(old: State, header: Session, name: str, parent: str) -> Session:
 
 def _begin(runner: Runner, old: State, new: Session, plan: Plan) -> None:
     """All that the new session starts with. Its last record says that it was not run yet."""
-    runner.append(new)
+    for event in (new, *_taught(old), *_carried(old, plan)):
+        runner.append(event)
     told = _summary(runner, old, new.parent)
-    for event in (*_taught(old), *_carried(old, plan)):
+    for event in _under_way(old, plan):  # from here on its time counts
         runner.append(event)
     for event in _conversation(runner.state, new.parent, told) if told else ():
         runner.append(event)
@@ -90,7 +97,8 @@ def _summary(runner: Runner, old: State, parent: str) -> str:
         texts.append(text or summaries.digest(task.entries, task.target(summaries.levels(_LEVEL)[0])))
         at = task.span[1] + 1
     head = f"Summary of session {parent}, records {first} to {last}, whose numbers it cites"
-    return f'[{head}; ExpandHistory(ids="{parent}:{first}-{last}") gives the originals]\n' + "\n\n".join(texts)
+    body = _IDS.sub(rf'ids="{parent}:\1"', "\n\n".join(texts))
+    return f'[{head}; ExpandHistory(ids="{parent}:{first}-{last}") gives the originals]\n{body}'
 
 
 def _recorded(runner: Runner, making: Generator[Event, None, str | None]) -> str | None:
@@ -110,18 +118,22 @@ def _taught(old: State) -> Iterator[Event]:
 
 
 def _carried(old: State, plan: Plan) -> Iterator[Event]:
-    """Steps as they stand, with what their checks compare against. The one under way goes on as its next attempt; those of
-    `finally` run at the end of this session, too."""
+    """Steps that have ended, as they stand, with what their checks compare against. Those of `finally` run again, at the end of
+    the new session."""
     for step, now in zip(plan.steps, old.steps, strict=True):
-        if step.final or now.status in ("todo", "blocked"):
+        if step.final or now.status in ("todo", "blocked", "in_progress"):
             continue
-        going = now.status == "in_progress"
         if now.attempt:
-            yield StepChanged(
-                step.id, "in_progress", now.attempt + going, now.note if going else None, baseline=now.baseline
-            )
-        if not going:
-            yield StepChanged(step.id, now.status, now.attempt, now.note, now.output, now.reason, files=now.files)
+            yield StepChanged(step.id, "in_progress", now.attempt, baseline=now.baseline)
+        yield StepChanged(step.id, now.status, now.attempt, now.note, now.output, now.reason, files=now.files)
+
+
+def _under_way(old: State, plan: Plan) -> Iterator[Event]:
+    """The step that is under way goes on as its next attempt."""
+    if old.current is not None and not plan.steps[old.current].final:
+        now = old.steps[old.current]
+        step = plan.steps[old.current].id
+        yield StepChanged(step, "in_progress", now.attempt + 1, now.note, baseline=now.baseline)
 
 
 def _conversation(state: State, parent: str, told: str) -> Iterator[Event]:

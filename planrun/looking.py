@@ -34,6 +34,7 @@ from planrun.core.room import offers
 from planrun.core.seen import Seen, Sent
 from planrun.core.state import State
 from planrun.core.tokens import raw_tokens
+from planrun.core.using import Observer, Use
 from planrun.errors import UsageError
 from planrun.front import Ask, Front
 from planrun.runner import asking
@@ -80,6 +81,15 @@ def _seen(state: State, step: Step, logged: int, request: Sent | None = None, be
     data, digest = asking.described({t.name: t for t in building.all_tools()}, step)
     found = context.digest(state.view, digest)
     return Seen(state, step, found, raw_tokens(data.decode("utf-8")), logged, request, before_it)
+
+
+def use_of(path: Path) -> Use:
+    """How the session has used its context so far."""
+    state, observer = State(), Observer()
+    for record in records(path):
+        state = apply(state, record, building.read_plan)
+        observer(record, state)
+    return observer.use(state)
 
 
 def upcoming(path: Path, flags: Flags, environ: Mapping[str, str]) -> Seen:

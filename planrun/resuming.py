@@ -106,7 +106,10 @@ def changes(note: Noted, state: State, header: Session, plan: Plan, ask: Ask) ->
         # An adopted plan comes with what is asked of this run, not of the first one.
         now = replace(header, options={**state.options, **note.options}, settings=note.settings, model=note.model or "")
         events.append(replace(now, plan=loaded.text, plan_digest=loaded.digest, files=loaded.files))
-        again |= _stale(plan, loaded.plan) if ask.rerun == "stale" else set()
+        if ask.rerun == "stale":
+            # The step under way saw the old plan, so it starts anew.
+            under_way = {plan.steps[state.current].id} if state.current is not None else set()
+            again |= _stale(plan, loaded.plan) | under_way
         plan = loaded.plan
     if ask.rerun not in (None, "none", "stale"):
         again.add(str(ask.rerun))
@@ -134,7 +137,7 @@ def _plan_now(header: Session) -> planfile.LoadedPlan | None:
 def _stale(old: Plan, new: Plan) -> set[str]:
     """Steps whose definition changed, and every later one: it may have used what they left."""
     for position, step in enumerate(new.steps):
-        if old.index.get(step.id) != position or old.step(step.id) != step:
+        if step.id not in old.index or old.step(step.id) != step:
             return {s.id for s in new.steps[position:]}
     return set()
 

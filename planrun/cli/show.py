@@ -12,9 +12,10 @@ from planrun.cli.options import text_or_json
 
 @click.command("show")
 @click.argument("session", required=False)
+@click.option("--context", "with_context", is_flag=True, help="Also how the session uses its context.")
 @session_dir_option
 @text_or_json
-def command(session: str | None, session_dir: Path | None, format: str) -> None:
+def command(session: str | None, with_context: bool, session_dir: Path | None, format: str) -> None:
     """Show how a session stands: the status of each step, its outputs, what was spent.
 
     A unique beginning of the name is enough; without a name it is the newest session of this directory. With
@@ -23,17 +24,23 @@ def command(session: str | None, session_dir: Path | None, format: str) -> None:
     \b
     planrun show
     planrun show 20260131-0915 --format json
+    planrun show --context
     """
-    from planrun import api
+    from planrun import api, looking
     from planrun.cli.finding import find, store_of
     from planrun.cli.printing import say, say_json
     from planrun.session.running import writer
+    from planrun.views import use as used
     from planrun.views.result import result
     from planrun.views.show import show
 
     path = find(session, store_of(session_dir))
-    state = api.load(path)
+    use = looking.use_of(path) if with_context else None
+    state = use.state if use is not None else api.load(path)
     if format == "json":
-        say_json(result(state, path))
+        more = {"context": used.as_json(use)} if use is not None else {}
+        say_json({**result(state, path), **more})
     else:
         say(show(state, path, writer(path)))
+        if use is not None:
+            say(f"\n{used.text(use)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.cli.printing import complain
-from planrun.core.events import Compacted, Noted
+from planrun.core.events import Hooked, Noted, Requested, Responded
 from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.front import Front
@@ -20,11 +20,11 @@ def front() -> Front:
 
 def _told(record: Record, state: State) -> None:
     """What is waited for and what went wrong. What came of it is the command's own to say."""
-    if isinstance(record.event, Compacted) or (isinstance(record.event, Noted) and record.event.kind == "resumed"):
-        return
-    for line in tell(record, state):
-        if line.level <= NORMAL:
-            complain(line.text)
+    match record.event:
+        case Requested() | Responded() | Hooked() | Noted(kind="sealed" | "deferred" | "summary_failed"):
+            for line in tell(record, state):
+                if line.level <= NORMAL:
+                    complain(line.text)
 
 
 def _retried(retry: Retry) -> None:

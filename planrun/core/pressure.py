@@ -21,7 +21,7 @@ AIM = 0.6  # of the mark at which the ladder starts: where it stops again
 LEAF_MESSAGES, LEAF_TOKENS = 8, 20_000
 NEIGHBOURS = 4  # summaries side by side that are worth one of their own
 WORTH = 200  # tokens; a smaller source stays as it is
-_WORTH_RAW = 100.0  # raw tokens, likewise: whatever the model, a note about the source is smaller
+WORTH_RAW = 100.0  # raw tokens, likewise: whatever the model, a note about the source is smaller
 
 Rung = tuple[str, tuple[Edit, ...]]
 
@@ -131,7 +131,7 @@ def beside(state: State, step: Step) -> Summarise | None:
 
 def _worth(state: State, run: list[Group]) -> bool:
     raw = ladder.raw_of(run)
-    return raw >= _WORTH_RAW and raw * state.factor >= WORTH
+    return raw >= WORTH_RAW and raw * state.factor >= WORTH
 
 
 def _summarise(state: State, step: Step, run: list[Group], trigger: Trigger, level: int) -> Summarise:

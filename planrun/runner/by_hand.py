@@ -22,9 +22,11 @@ def compact(world: World, state: State, actions: tuple[Summarise, ...]) -> Itera
         yield Noted("deferred", f"a hook put off the compaction (manual): {denial}", actions[0].step)
         return
     edits: list[Edit] = []
+    model = True
     for action in actions:
         task = task_of(state, action)
-        text = yield from written(world, state, action, task)
+        text = (yield from written(world, state, action, task)) if model else None
+        model = text is not None  # one that failed is not waited for again
         edits += manual.worthwhile(state.view, (insert_of(task, text),)) or with_digest(state, action)
     yield record_of(state, actions[0].step, tuple(edits))
 

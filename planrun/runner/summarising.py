@@ -8,8 +8,9 @@ import hashlib
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
+from math import inf
 
-from planrun.core import budget, context, editing, summaries
+from planrun.core import budget, context, editing, pressure, summaries
 from planrun.core.actions import Compact, Summarise
 from planrun.core.context import Entry, View
 from planrun.core.edits import Edit, Insert
@@ -56,12 +57,23 @@ def task_of(state: State, action: Summarise) -> Task:
     results = summaries.PREVIEW if action.trigger == "manual" else summaries.ITEM
     name = summariser(state, action.step)
     window, _ = window_of(state, name, own=name == model_of(state, state.need_plan().step(action.step)))
-    groups = [g.entries for g in ladder.groups(state.view) if covered(g.entries, action.first, action.last)]
-    text, fit = summaries.source(groups, window * _SHARE / max(state.factors.get(name, 1.0), 0.5), results)
+    room = window * _SHARE / max(state.factors.get(name, 1.0), 0.5) if action.model else inf
+    groups = _worthwhile([g.entries for g in ladder.groups(state.view) if covered(g.entries, action.first, action.last)])
+    text, fit = summaries.source(groups, room, results)
     before = [e for s in state.view for e in s.summaries if e.span[1] < action.first]
     entries = tuple([e for group in groups[:fit] for e in group])
     anchor = (before[-1].message.content or "") if before else ""
     return Task(entries, text, anchor, action.level, sum(e.raw for e in entries), state.factor)
+
+
+def _worthwhile(groups: list[tuple[Entry, ...]]) -> list[tuple[Entry, ...]]:
+    """The groups, the first ones taken together until a note about them is smaller than they are."""
+    first: tuple[Entry, ...] = ()
+    for at, group in enumerate(groups):
+        first += group
+        if sum(e.raw for e in first) >= pressure.WORTH_RAW:
+            return [first, *groups[at + 1 :]]
+    return [first]
 
 
 def covered(entries: tuple[Entry, ...], first: int, last: int) -> bool:

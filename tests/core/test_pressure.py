@@ -16,6 +16,7 @@ from planrun.core.context import View
 from planrun.core.edits import Cut, Insert
 from planrun.core.room import room_of
 from planrun.core.state import State
+from planrun.core.strategies import ladder
 from tests.core.pressing import (
     STEP,
     SUMMARY,
@@ -126,16 +127,18 @@ def test_what_is_there_stands_in_the_order_of_the_archive(
 
 
 @patient
-@given(histories(), windows, factors)
-def test_older_messages_go_first(view: View, window: int, factor: float) -> None:
-    """Of what may be dropped nothing is gone as long as something older, larger than a notice, is still there."""
-    over = squeezed(view, window, None, factor)
-    kept = {e.seq for e in context.entries(over.state.view) if e.note is None}
-    parts = [g for g in pressure.ladder.groups(view) if not g.pinned]
-    gone = [g for g in parts if g.entries[0].seq not in kept]
-    if gone:
-        older = [g for g in parts if g.entries[0].seq in kept and g.entries[0].seq < gone[-1].entries[0].seq]
-        assert sum(g.raw for g in older) < 60 * max(1, len(older))
+@given(histories(), st.floats(1, 5_000))
+def test_the_oldest_are_dropped_first(view: View, excess: float) -> None:
+    """What is older than something that was dropped is gone too, but for what is no larger than a notice."""
+    parts = ladder.groups(view)
+    edits = [e for e in ladder.drop(parts[:-1], excess) if isinstance(e, Insert)]
+    gone = {g.entries[0].seq for g in parts for e in edits if e.first <= g.entries[0].seq <= e.last}
+    for run in ladder.runs(parts[:-1]):
+        left = [g for g in run if g.entries[0].seq not in gone]
+        if edits and run[0].entries[0].seq < edits[-1].first:
+            assert left == [] or (left == run and ladder.raw_of(run) <= 40)
+        assert left == run[len(run) - len(left) :]
+    assert not gone or ladder.raw_of([g for g in parts if g.entries[0].seq in gone]) > 0
 
 
 @patient
