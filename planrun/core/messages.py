@@ -16,6 +16,8 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 def well_formed(text: str) -> str:
     """`text` with every lone surrogate replaced by U+FFFD, so that it always encodes as UTF-8."""
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -25,9 +27,12 @@ def well_formed(text: str) -> str:
     return text
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def compact_json(value: object) -> str:
     """JSON without spaces, non-ASCII kept: one spelling for the log, the request and every digest."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _encode(value)
 
 
 @dataclass(frozen=True, slots=True)

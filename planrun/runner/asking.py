@@ -12,9 +12,8 @@ from planrun.core.actions import AskModel
 from planrun.core.events import Event, LimitNeared, Requested, Responded, Said
 from planrun.core.messages import Message, compact_json
 from planrun.core.plan import Step
-from planrun.core.room import model_of, offers
+from planrun.core.room import model_of, offers, tools_raw
 from planrun.core.state import State
-from planrun.core.tokens import raw_tokens
 from planrun.errors import ContextOverflow, PlanrunError, ProviderError
 from planrun.models.base import ModelRequest, Reply, Usage
 from planrun.runner.world import Price, World
@@ -66,7 +65,7 @@ def prepare(world: World, state: State, step: Step, model: str) -> tuple[ModelRe
         head["max_tokens"] = reserve
     start = compact_json(head)[:-1].encode("utf-8")
     body = b"".join((start, b',"tools":', tools, b',"messages":', context.wire(state.view), b"}"))
-    raw = round(context.raw_size(state.view) + raw_tokens(tools.decode("utf-8")))
+    raw = round(context.raw_size(state.view) + tools_raw(state, step))
     digest = context.digest(state.view, tools_digest)
     named = model if model != state.model else None
     requested = Requested(digest, round(raw * state.factor), context.count(state.view), raw, step.id, named)

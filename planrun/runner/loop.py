@@ -67,6 +67,9 @@ class Runner:
 
     def _record(self, event: Event) -> None:
         """Append what an action yielded, with the hooks that belong to it around it."""
+        if not self.world.hooks:
+            self.append(event)
+            return
         for hooked in hooking.before(self.world, self.state, event):
             self.append(hooked)
         self.append(event)

@@ -37,6 +37,8 @@ def _head(state: State, path: Path, writer: str | None) -> list[str]:
             ("in", header.cwd),
             ("model", state.model or "none"),
         ]
+        if header.parent:
+            rows.insert(1, ("forked from", header.parent))
     if state.timestamp:
         rows.append(("last record", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.timestamp))))
     return lines + [f"  {name + ':':<13}{one_line(value, 400)}" for name, value in rows]
