@@ -39,7 +39,7 @@ def fork(
     old = fold(records(path), State(), building.read_plan)
     header, plan = resuming.header_of(old, path)
     settings = resuming.settings_of(header, plan, path.stem, flags, environ)
-    target = building.free_path(Store(path.parent), session or new_id())
+    target = building.free_path(Store(path.parent), new_id() if session is None else session)
     for warning in settings.warnings:
         front.notice(warning)
     log = logs.create(target, building.masker(plan, settings, environ))
@@ -88,14 +88,14 @@ def _summary(runner: Runner, old: State, parent: str) -> str:
     if not said:
         return ""
     first, last = min(e.span[0] for e in said), max(e.span[1] for e in said)
-    model = asks_model(old) and sum(e.raw for e in said) * old.factor >= _WORTH
-    texts, at = [], first
-    while at <= last:  # what is too long for one summary gets several
-        action = Summarise(step_of(old).id, "manual", at, last, _LEVEL, model)
+    model = asks_model(runner.state) and sum(e.raw for e in said) * old.factor >= _WORTH
+    texts = []
+    while said:  # what is too long for one summary gets several
+        action = Summarise(step_of(old).id, "manual", said[0].span[0], last, _LEVEL, model)
         task = task_of(old, action)
         text = _recorded(runner, written(runner.world, old, action, task))
         texts.append(text or summaries.digest(task.entries, task.target(summaries.levels(_LEVEL)[0])))
-        at = task.span[1] + 1
+        said = [e for e in said if e.span[0] > task.span[1]]
     head = f"Summary of session {parent}, records {first} to {last}, whose numbers it cites"
     body = _IDS.sub(rf'ids="{parent}:\1"', "\n\n".join(texts))
     return f'[{head}; ExpandHistory(ids="{parent}:{first}-{last}") gives the originals]\n{body}'

@@ -33,7 +33,6 @@ from planrun.core.records import Record
 from planrun.core.room import offers
 from planrun.core.seen import Seen, Sent
 from planrun.core.state import State
-from planrun.core.tokens import raw_tokens
 from planrun.core.using import Observer, Use
 from planrun.errors import UsageError
 from planrun.front import Ask, Front
@@ -78,9 +77,8 @@ def _seen_at(state: State, seq: int, request: Requested, turn: int) -> Seen:
 
 
 def _seen(state: State, step: Step, logged: int, request: Sent | None = None, before_it: str = "") -> Seen:
-    data, digest = asking.described({t.name: t for t in building.all_tools()}, step)
-    found = context.digest(state.view, digest)
-    return Seen(state, step, found, raw_tokens(data.decode("utf-8")), logged, request, before_it)
+    _, tools = asking.described({t.name: t for t in building.all_tools()}, step)
+    return Seen(state, step, context.digest(state.view, tools), logged, request, before_it)
 
 
 def use_of(path: Path) -> Use:

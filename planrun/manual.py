@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planrun import building, resuming
@@ -78,7 +78,8 @@ def compact(
                 opening = Noted("resumed", f"opened by pid {os.getpid()} to be compacted by hand", settings=settings.public())
                 for event in (opening, *session.sealed()):
                     runner.append(event)
-                return _performed(runner, actions)
+                model = asks_model(runner.state)  # by the settings of today
+                return _performed(runner, tuple([replace(a, model=model) for a in actions]))
             finally:
                 if state.ended is not None:  # it still stands where it stood
                     runner.append(state.ended)
@@ -86,7 +87,7 @@ def compact(
 
 
 def _planned(state: State, path: Path, wanted: Wanted) -> tuple[tuple[Summarise, ...], Compaction]:
-    """The summaries that are worth it, and what they come to with digests."""
+    """The summaries that are worth it, no model being asked, and what they come to."""
     unready = manual.unready(state)
     if unready is not None:
         raise NeedsHuman(f"session {path.stem} cannot be compacted now: {unready}; `planrun resume {path.stem}` goes on from there")
@@ -96,7 +97,7 @@ def _planned(state: State, path: Path, wanted: Wanted) -> tuple[tuple[Summarise,
     step = step_of(state)
     actions: list[Summarise] = []
     edits: list[Edit] = []
-    for action in manual.summaries(state, step.id, wanted.keep, model=asks_model(state)):
+    for action in manual.summaries(state, step.id, wanted.keep):
         fit = by_hand.with_digest(state, action)
         if fit:
             actions.append(action)

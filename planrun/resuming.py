@@ -86,10 +86,9 @@ def options_of(ask: Ask, settings: Settings) -> dict[str, Json]:
     options: dict[str, Json] = {"approve": ask.approve}
     if ask.until:
         options["until"] = ask.until
-    for name, value in (("model", settings.model), ("context", settings.context)):
-        if settings.origins.get(name, "default").startswith(("flag", "environment")):
-            options[name] = value
-    return options
+    values: tuple[tuple[str, Json], ...] = (("model", settings.model), ("context", settings.context))
+    asked = {n: v for n, v in values if settings.origins.get(n, "default").startswith(("flag", "environment"))}
+    return {**options, **asked}
 
 
 def changes(note: Noted, state: State, header: Session, plan: Plan, ask: Ask) -> list[Event]:

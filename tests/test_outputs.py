@@ -124,7 +124,7 @@ def test_what_is_accepted_is_unchanged(value: object) -> None:
 
 def test_words_for_the_prompt() -> None:
     assert [describe(f) for f in FIELDS] == [
-        "version: string, pattern ^\\d+$, at least 1 characters, at most 5 characters — the version",
+        "version: string, pattern ^\\d+$, at least 1 characters, at most 5 characters - the version",
         "n: integer, optional, one of 1, 2, 3",
         "files: array of string, optional, at most 2 elements",
         "report: file, taken from a.json",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import click
@@ -35,12 +36,10 @@ def command(session: str | None, keep: int, force: bool, dry_run: bool, session_
     from planrun.views.edits import boundary
     from planrun.views.words import block
 
-    path, flags = find(session, store_of(session_dir)), Flags(session_dir=session_dir)
-    wanted = manual.Wanted(keep, force)
-    if dry_run:
-        found = manual.preview(path, wanted)
-    else:
-        found = manual.compact(path, wanted, front(), flags=flags, environ=os.environ)
+    path, wanted = find(session, store_of(session_dir)), manual.Wanted(keep, force)
+    flags = Flags(session_dir=session_dir)
+    act = partial(manual.compact, front=front(), flags=flags, environ=os.environ)
+    found = manual.preview(path, wanted) if dry_run else act(path, wanted)
     if found.compacted is None:
         say(f"session {path.stem}: nothing was compacted: {found.why}")
         return

@@ -112,13 +112,15 @@ class FileOutput:
 
 @dataclass(frozen=True, slots=True)
 class Verify:
-    """Judge one check of a step; `recheck` where the step had passed it and it is asked once more."""
+    """Judge one check of a step; `shown` is its command with the values in place, for reading only; `recheck` where the step had
+    passed it and it is asked once more."""
 
     step: str
     call_id: str
     check: Check | FileOutput
     command: str
     values: tuple[tuple[str, str], ...]
+    shown: str
     recheck: bool
 
 

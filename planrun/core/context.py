@@ -96,6 +96,11 @@ class Segment:
         return tuple(_faults(self.entries))
 
     @cached_property
+    def ends(self) -> tuple[str, str]:
+        """The roles of the first and of the last message."""
+        return self.entries[0].message.role, self.entries[-1].message.role
+
+    @cached_property
     def has_calls(self) -> bool:
         return any(e.message.tool_calls for e in self.entries)
 
@@ -173,15 +178,23 @@ def unanswered(view: View) -> tuple[ToolCall, ...]:
     return tail[at].message.tool_calls[len(tail) - 1 - at :]
 
 
+_IN_TURN = frozenset(
+    [("", "system"), ("", "user"), ("system", "user"), ("assistant", "user"), ("user", "assistant"), ("tool", "assistant")]
+)  # roles that may stand side by side at the edge of two segments
+
+
 def faults(view: View) -> list[str]:
     """What a strict endpoint would refuse in these messages; empty when they may be sent."""
     found: list[str] = []
     previous = ""
     for segment in view:
         if segment.entries:
-            found += [f"message at record {segment.entries[0].seq}: {why}" for why in _misplaced(segment.entries[0].message, previous)]
-            found += segment.faults
-            previous = segment.entries[-1].message.role
+            first, last = segment.ends
+            if (previous, first) not in _IN_TURN:
+                found.append(f"message at record {segment.entries[0].seq}: {next(iter(_misplaced(segment.entries[0].message, previous)))}")
+            if segment.faults:
+                found += segment.faults
+            previous = last
     if view and any([not s.call_ids.isdisjoint(view[-1].call_ids) for s in view[:-1]]):  # the others were the last once
         found.append("a call id is used twice")
     if previous not in ("user", "tool"):

@@ -117,7 +117,7 @@ def found_words(value: object) -> str:
     if value is None:
         return "null"
     text = value if isinstance(value, str) else _spelled(value)
-    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text):,} characters)"
     return f"{kinds.get(type(value), type(value).__name__)}: {_spelled(shown) if isinstance(value, str) else shown}"
 
 
@@ -145,7 +145,7 @@ def describe(field: Field) -> str:
     if field.max_items is not None:
         parts.append(f"at most {field.max_items:,} elements")
     about = " ".join(field.description.split())
-    return ", ".join(parts) + (f" — {about}" if about else "")
+    return ", ".join(parts) + (f" - {about}" if about else "")
 
 
 def schema(fields: tuple[Field, ...]) -> dict[str, object]:

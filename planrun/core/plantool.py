@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from dataclasses import dataclass
 
 from planrun.core import outputs
@@ -37,7 +38,7 @@ class Claimed:
 Judgement = Refused | GaveUp | Claimed
 
 
-def judge(call: ToolCall, step: Step, others: tuple[str, ...]) -> Judgement:
+def judge(call: ToolCall, step: Step, others: Container[str]) -> Judgement:
     """What this call of the plan tool comes to while `step` is current; `others` are the ids of all steps of the plan."""
     if call.fault:
         return Refused(f"{call.fault}. Nothing changed.")
@@ -79,6 +80,6 @@ def _due(step: Step) -> str:
 def _misplaced(unknown: list[str], step: Step) -> str:
     names = {f.name for f in step.output}
     if set(unknown) <= names:
-        fields = ", ".join(f'"{k}": …' for k in unknown)
+        fields = ", ".join(f'"{k}": ...' for k in unknown)
         return f'Put {", ".join(unknown)} inside output: {{"status": "done", "output": {{{fields}}}}}. Nothing changed.'
     return f"Unknown arguments {', '.join(unknown)}; expected {', '.join(ARGUMENTS)}. Nothing changed."

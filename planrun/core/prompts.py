@@ -6,7 +6,7 @@ import json
 
 from planrun.core import outputs
 from planrun.core.expressions import plan_texts, render
-from planrun.core.plan import Field, Json, Step
+from planrun.core.plan import Json, Step
 from planrun.core.scope import scope_of
 from planrun.core.state import State, StepState
 
@@ -100,36 +100,22 @@ def _shown(step: Step, now: StepState, *, recent: bool) -> list[str]:
 
 def _clip(value: Json) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _VALUE else f"{text[:_VALUE]}… ({len(text)} characters)"
+    return text if len(text) <= _VALUE else f"{text[:_VALUE]}... ({len(text)} characters)"
 
 
 def _ends(text: str, limit: int) -> str:
     """Beginning and end of a text that is too long: the end of a check's output says most."""
-    return text if len(text) <= limit else f"{text[: limit // 3]} […] {text[-limit * 2 // 3 :]}"
+    return text if len(text) <= limit else f"{text[: limit // 3]} [...] {text[-limit * 2 // 3 :]}"
 
 
 def _due(step: Step) -> str:
+    """What to hand in. The form stands for no value, lest a small model hands in the example."""
     fields = [f for f in step.output if f.type != "file"]
     if not fields:
         return 'When it is done, call UpdatePlanStep with {"status": "done"}.'
+    form = ", ".join(f'"{f.name}": <{f.type}>' for f in fields)
     listed = "\n".join(f"- {outputs.describe(f)}" for f in fields)
-    example = json.dumps({"status": "done", "output": {f.name: _example(f) for f in fields}}, ensure_ascii=False)
-    return f"When it is done, call UpdatePlanStep with {example}\n{listed}"
-
-
-def _example(field: Field) -> Json:
-    if field.enum:
-        return field.enum[0]
-    match field.type:
-        case "integer" | "number":
-            return 0
-        case "boolean":
-            return True
-        case "array":
-            return []
-        case "object":
-            return {}
-    return "…"
+    return f'When it is done, call UpdatePlanStep with {{"status": "done", "output": {{{form}}}}}\n{listed}'
 
 
 def nudge(number: int, step: Step) -> str:

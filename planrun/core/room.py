@@ -96,6 +96,12 @@ def window_of(state: State, model: str, *, own: bool = True) -> tuple[int, str]:
     return GUESS, "a guess"
 
 
+def guessed(state: State) -> tuple[str, ...]:
+    """The models of the plan's steps whose window nobody knows. A recording needs none."""
+    names = dict.fromkeys(model_of(state, s) for s in state.need_plan().steps if s.prompt is not None)
+    return tuple(n for n in names if not n.startswith("replay:") and window_of(state, n)[1] == "a guess")
+
+
 def override(state: State, model: str, name: str) -> int | None:
     """A number that `modelOverrides` gives for a model."""
     table = state.settings.get("model_overrides")

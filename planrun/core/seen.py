@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from planrun.core import context
 from planrun.core.context import Entry
 from planrun.core.plan import Step
-from planrun.core.room import Room, room_of
+from planrun.core.room import Room, room_of, tools_raw
 from planrun.core.state import State
 
 
@@ -24,14 +24,12 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """`state` is what the request of `step` finds, `digest` names its messages with today's tools, which take `tools_raw` raw
-    tokens; records up to `logged` are in the log. Without `sent` it is the next one; `before_it` says what comes before it, and
-    then its messages may still change."""
+    """`state` is what the request of `step` finds, `digest` names its messages with today's tools; records up to `logged` are in
+    the log. Without `sent` it is the next one; `before_it` says what comes before it, and then its messages may still change."""
 
     state: State
     step: Step
     digest: str
-    tools_raw: float
     logged: int
     sent: Sent | None = None
     before_it: str = ""
@@ -53,6 +51,10 @@ class Seen:
         if self.sent.digest == self.digest:
             return True
         return False if self.sent.same_tools else None
+
+    @property
+    def tools_raw(self) -> float:
+        return tools_raw(self.state, self.step)
 
     def tokens(self, raw: float) -> int:
         """Raw tokens by what was known of the model's own count."""

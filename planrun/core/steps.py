@@ -106,14 +106,15 @@ def _verify(
     state: State, step: Step, check: Check | FileOutput, call_id: str, output: dict[str, Json], *, recheck: bool
 ) -> Action:
     if not isinstance(check, RunCheck):
-        return Verify(step.id, call_id, check, "", (), recheck)
+        return Verify(step.id, call_id, check, "", (), "", recheck)
     scope = scope_of(state)
     own = Scope(scope.params, ChainMap({step.id: output}, scope.outputs), scope.env)  # type: ignore[arg-type]
     try:
         command, values = for_shell(check.run, own)
+        shown = render(check.run, own)
     except ExpressionError as error:
         return fail(state, step, "output_invalid", f"verify: {error}", again=False)
-    return Verify(step.id, call_id, check, command, tuple(values.items()), recheck)
+    return Verify(step.id, call_id, check, command, tuple(values.items()), shown, recheck)
 
 
 def recheck(state: State) -> Action | None:
@@ -160,7 +161,7 @@ def _calls(state: State, step: Step, now: StepState, calls: tuple[ToolCall, ...]
     if call.name != plantool.NAME:
         plain = next((i for i, c in enumerate(calls) if c.name == plantool.NAME), len(calls))
         return RunCalls(step.id, calls[:plain])
-    others = tuple(s.id for s in state.need_plan().steps)
+    others = state.need_plan().index
     match plantool.judge(call, step, others):
         case Refused(text):
             return Answer(step.id, call, text, "error")
@@ -180,7 +181,7 @@ def _judged(state: State, step: Step) -> plantool.Judgement | None:
         if entry.message.role != "assistant":
             continue
         calls = [c for c in entry.message.tool_calls if c.name == plantool.NAME and c.id not in waiting]
-        others = tuple(s.id for s in state.need_plan().steps)
+        others = state.need_plan().index
         verdicts = [plantool.judge(c, step, others) for c in calls]
         return next((v for v in verdicts if isinstance(v, GaveUp)), verdicts[-1] if verdicts else None)
     return None

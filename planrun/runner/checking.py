@@ -118,7 +118,7 @@ def verify(world: World, state: State, action: Verify) -> Iterator[Event]:
 def _judge(world: World, state: State, step: Step, action: Verify) -> tuple[CallStatus, str, float | None]:
     """`interrupted` where a limit of the run cut the check off: then it says nothing."""
     match action.check:
-        case RunCheck(run, timeout):
+        case RunCheck(timeout=timeout):
             world.log.sync()
             finished, cut_off = execute(
                 world, state, step, action.command, dict(action.values), timeout or VERIFY_TIMEOUT, merge=True
@@ -126,7 +126,7 @@ def _judge(world: World, state: State, step: Step, action: Verify) -> tuple[Call
             if cut_off or finished.exit_code == 0:
                 return "interrupted" if cut_off else "ok", "", round(finished.seconds, 3)
             said = finished.stdout.text(SHOWN).strip() or "(no output)"
-            text = f"`{_one_line(run)}` {how_it_ended(finished)}; expected exit code 0. Its output:\n{said}"
+            text = f"`{_one_line(action.shown)}` {how_it_ended(finished)}; expected exit code 0. Its output:\n{said}"
             return "error", text, round(finished.seconds, 3)
         case ExistsCheck(patterns):
             missing = [p for p in patterns if not files.matches(world.workspace, [p])]

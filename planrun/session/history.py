@@ -1,11 +1,11 @@
-"""The archive of a folder of sessions, as somebody in one of them sees it."""
+"""The archive of a folder of sessions, as somebody in one of them sees it. Every run has one and few use it, so that what it
+takes is imported with the first question."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from planrun.core.archive import Expanded, Found, Search
-from planrun.session.search import search
 
 
 class History:
@@ -17,6 +17,8 @@ class History:
 
     def search(self, asked: Search) -> Found:
         """Raises Unclear."""
+        from planrun.session.search import search
+
         if asked.all_sessions:
             return search(sorted(self._folder.glob("*.jsonl")), asked)
         return search([self._log] if self._log else [], asked)

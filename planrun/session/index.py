@@ -186,7 +186,7 @@ def _batch(db: Connection, file: BinaryIO, name: str) -> bool:
         made = db.execute("insert into session (name, offset, record, tail, damaged) values (?, 0, 0, x'', 0)", (name,))
         row = (made.lastrowid, 0, 0, b"", 0)
     no, start, record, _, damaged = row
-    lines = Lines(file, start, record)
+    lines = Lines(file, start, record, texts_only=True)
     places, texts = [], []
     for doc in docs(lines):
         key = no << SHIFT | doc.record

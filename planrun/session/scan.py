@@ -38,7 +38,7 @@ class Filter(NamedTuple):
 def scan(path: Path, query: Query, only: Filter, damaged: dict[str, int]) -> Iterator[Doc]:
     """The records of a log that fit, the oldest first. Adds to `damaged` how many lines could not be read. Raises OSError."""
     with path.open("rb") as file:
-        lines = Lines(file)
+        lines = Lines(file, texts_only=True)
         for doc in docs(lines):
             if only.passes(doc) and matches(query, terms.line(doc.text)):
                 yield doc

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -12,6 +13,7 @@ from planrun.core.archive import HISTORY_TOOLS, Kind
 from planrun.core.messages import compact_json, well_formed
 
 _MOST = 1 << 32  # record numbers, in an index
+_NO_TEXT = re.compile(rb'\{"seq":([1-9][0-9]{0,8}),"type":"(?!message"|compaction")[a-z_]+",')
 Body = dict[str, Any]
 
 
@@ -30,15 +32,19 @@ class Doc(NamedTuple):
 
 class Lines:
     """The records of a log from byte `offset` on, as JSON objects with their offsets. A line that is none, or whose number does
-    not rise, is passed over and counted; an unfinished last line is left for later: `offset` stays before it."""
+    not rise, is passed over and counted; an unfinished last line is left for later: `offset` stays before it. With `texts_only`
+    records that hold no text are left out, unread where their beginning tells."""
 
-    def __init__(self, file: BinaryIO, offset: int = 0, record: int = 0) -> None:
+    def __init__(self, file: BinaryIO, offset: int = 0, record: int = 0, *, texts_only: bool = False) -> None:
         self.offset, self.record, self.damaged = offset, record, 0
         self._file = file
+        self._texts_only = texts_only
 
     def __iter__(self) -> Iterator[tuple[int, Body]]:
         self._file.seek(self.offset)
         for line in self._file:
+            if self._texts_only and self._passes(line):
+                continue
             body = parse(line)
             if body is None and not line.endswith(b"\n"):
                 return
@@ -48,6 +54,14 @@ class Lines:
                 yield start, body
             elif line.strip():
                 self.damaged += 1
+
+    def _passes(self, line: bytes) -> bool:
+        """Go on behind a line that holds no text, if it is one as the log writes them."""
+        plain = _NO_TEXT.match(line)
+        if plain is None or not line.endswith(b'"}\n') or int(plain[1]) <= self.record:
+            return False
+        self.offset, self.record = self.offset + len(line), int(plain[1])
+        return True
 
 
 def parse(line: bytes) -> Body | None:

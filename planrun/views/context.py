@@ -61,12 +61,9 @@ def _message(number: int, entry: Entry, seen: Seen) -> str:
 def _sums(seen: Seen) -> str:
     room, tools = seen.room, seen.tokens(seen.tools_raw)
     share = f" ({room.used / room.budget:.0%})" if room.budget > 0 else ""
-    return "\n".join([
-        f"{plural(len(seen.entries), 'message')} and the tools ({amount(tools)}): about {amount(seen.total)} tokens",
-        f"{amount(room.used)} of a budget of {amount(max(0, room.budget))} tokens are used{share}; the window is "
-        f"{amount(room.window)} by {room.origin}",
-        proof(seen),
-    ])  # fmt: skip
+    used = f"{amount(room.used)} of a budget of {amount(max(0, room.budget))} tokens are used{share}"
+    size = f"{plural(len(seen.entries), 'message')} and the tools ({amount(tools)}): about {amount(seen.total)} tokens"
+    return f"{size}\n{used}; the window is {amount(room.window)} by {room.origin}\n{proof(seen)}"
 
 
 def proof(seen: Seen) -> str:

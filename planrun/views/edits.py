@@ -23,7 +23,8 @@ def _what(event: Compacted) -> list[str]:
     shortened = sum(len(e.seqs) for e in event.edits if isinstance(e, Shorten))
     cut = sum(isinstance(e, Cut) for e in event.edits)
     notes = sum(isinstance(e, Insert) for e in event.edits)
-    dropped = event.messages_before - event.messages_after + notes
+    only = notes == len(event.edits)  # then the count does not depend on lines that were put between
+    dropped = event.replaces_count if only else event.messages_before - event.messages_after + notes
     summarised = any(isinstance(e, Insert) and e.level > 0 for e in event.edits)
     drops = any(isinstance(e, Drop | Insert) for e in event.edits)
     words = []

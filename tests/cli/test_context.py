@@ -10,7 +10,8 @@ import pytest
 from planrun.testing.model import ScriptedModel, call, done, failed, say
 from tests.cli.conftest import Call, one_object
 from tests.cli.logs import Body, bodies, rewrite
-from tests.runner.driving import Project, again, ask, project as plan_of, shell, step
+from tests.runner.driving import Project, again, ask, shell, step
+from tests.runner.driving import project as plan_of
 
 WORK = "seq 1 400"
 

@@ -40,7 +40,7 @@ def ask(ctx: ToolContext, name: str, **arguments: Any) -> ToolResult:
 
 def test_they_are_cheap_and_have_no_effects() -> None:
     assert [tool.name for tool in HISTORY] == ["SearchHistory", "ExpandHistory"]
-    assert HISTORY_TOOLS == {tool.name for tool in HISTORY}
+    assert {tool.name for tool in HISTORY} == HISTORY_TOOLS
     assert all(tool.read_only for tool in HISTORY)
     assert len(compact_json([schema(tool) for tool in HISTORY])) <= 600
     properties = schema(HISTORY[0])["function"]["parameters"]["properties"]  # type: ignore[index]
@@ -120,7 +120,7 @@ def test_originals_by_every_spelling_of_ids(archive: ToolContext) -> None:
 
 def test_what_does_not_fit_is_given_in_pieces(archive: ToolContext) -> None:
     whole = ask(archive, "ExpandHistory", ids="3")
-    assert "hay " * 9000 == whole.text.partition("\n")[2]
+    assert whole.text.partition("\n")[2] == "hay " * 9000
     small = replace(archive, limit=5000)
     text, ids, rounds = "", "3,4", 0
     while ids:

@@ -116,7 +116,7 @@ def test_a_boundary_says_what_went_and_what_it_saved(tmp_path: Path) -> None:
 
 def test_every_kind_of_edit_has_words() -> None:
     def words(*edits: Edit, before: int = 9, after: int = 9) -> str:
-        return boundary(Compacted("ladder", "pressure", edits, 1, before, after, 4210, 1130))
+        return boundary(Compacted("ladder", "pressure", edits, 4, before, after, 4210, 1130))
 
     tail = "4,210 -> 1,130 tokens"
     assert words(Elide((3, 4)), Shorten((2,))) == (

@@ -3,8 +3,6 @@ before it and one behind it where both sides are long; mostly it is one."""
 
 from __future__ import annotations
 
-from itertools import groupby
-
 from planrun.core import context, editing
 from planrun.core.actions import Summarise
 from planrun.core.context import View
@@ -27,21 +25,20 @@ def unready(state: State) -> str | None:
     return None
 
 
-def summaries(state: State, step: str, keep: int, *, model: bool) -> tuple[Summarise, ...]:
+def summaries(state: State, step: str, keep: int) -> tuple[Summarise, ...]:
     """The summaries to be made, the oldest first. The newest `keep` messages stay, and with them the rest of a turn."""
     parts = ladder.groups(state.view)
     at, kept = len(parts), 0
     while at > 0 and kept < keep:
         at -= 1
         kept += len(parts[at].entries)
-    runs = [list(g) for pinned, g in groupby(parts[:at], key=lambda part: part.pinned) if not pinned]
-    return tuple([_summary(run, step, model=model) for run in runs if not (len(run) == 1 and run[0].is_note)])
+    return tuple([_summary(run, step) for run in ladder.runs(parts[:at]) if not (len(run) == 1 and run[0].is_note)])
 
 
-def _summary(run: list[Group], step: str, *, model: bool) -> Summarise:
+def _summary(run: list[Group], step: str) -> Summarise:
     first, last = ladder.span(run)
     deepest = max([g.entries[0].note.level for g in run if g.entries[0].note], default=0)
-    return Summarise(step, "manual", first, last, deepest + 1, model)
+    return Summarise(step, "manual", first, last, deepest + 1, model=False)
 
 
 def worthwhile(view: View, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
