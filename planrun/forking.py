@@ -16,10 +16,10 @@ from planrun.core.fold import fold
 from planrun.core.messages import Message
 from planrun.core.plan import Plan
 from planrun.core.scope import scope_of
+from planrun.core.seen import step_of
 from planrun.core.state import State
 from planrun.errors import EXIT_CODES, Outcome
 from planrun.front import Front, Seams
-from planrun.looking import step_of
 from planrun.manual import acting, asks_model
 from planrun.runner.loop import Runner
 from planrun.runner.summarising import task_of, written

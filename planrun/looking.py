@@ -31,7 +31,7 @@ from planrun.core.fold import apply, fold
 from planrun.core.plan import Step
 from planrun.core.records import Record
 from planrun.core.room import offers
-from planrun.core.seen import Seen, Sent
+from planrun.core.seen import Seen, Sent, step_of
 from planrun.core.state import State
 from planrun.core.using import Observer, Use
 from planrun.errors import UsageError
@@ -139,12 +139,6 @@ def _rehearsal(path: Path, state: State, settings: Settings, environ: Mapping[st
         hooks={},
     )
     return Runner(world, state)
-
-
-def step_of(state: State) -> Step:
-    """The step under way, else the next one, else the last."""
-    steps = state.need_plan().steps
-    return steps[state.current if state.current is not None else min(state.frontier, len(steps) - 1)]
 
 
 def _words(action: Action | None) -> str:

@@ -14,11 +14,11 @@ from planrun.core.actions import Summarise
 from planrun.core.edits import Edit, Insert
 from planrun.core.events import Compacted, Noted, Session
 from planrun.core.fold import fold
+from planrun.core.seen import step_of
 from planrun.core.state import State
 from planrun.core.strategies import manual
 from planrun.errors import NeedsHuman
 from planrun.front import Ask, Front, Seams
-from planrun.looking import step_of
 from planrun.runner import by_hand, hooking
 from planrun.runner.loop import Runner
 from planrun.runner.signals import Signals

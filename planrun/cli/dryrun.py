@@ -9,17 +9,11 @@ from pathlib import Path
 from planrun import api
 from planrun.cli.driving import Shown
 from planrun.cli.printing import complain, say, say_json
-from planrun.core.context import PINNED
 from planrun.core.fold import apply
-from planrun.core.messages import compact_json
-from planrun.core.plan import Step
 from planrun.core.records import Record
+from planrun.core.room import tools_raw
 from planrun.core.state import State
-from planrun.core.tokens import raw_tokens
 from planrun.errors import PlanrunError
-from planrun.tools.history import HISTORY
-from planrun.tools.plan import PLAN_TOOL
-from planrun.tools.registry import builtin_tools, schema
 from planrun.views.preview import preview, text
 from planrun.views.result import refused
 from planrun.views.words import one_line
@@ -36,16 +30,8 @@ def dry_run(plan_path: Path, ask: Callable[[], api.Ask], shown: Shown) -> None:
     for warning in settings.warnings:
         complain(f"planrun: {one_line(warning, 400)}")
     state = apply(State(), Record(1, 0.0, header), api.read_plan)
-    found = preview(state, _tool_tokens)
+    found = preview(state, lambda step: tools_raw(state, step))
     if shown.format == "text":
         say(text(found))
     else:
         say_json(found)
-
-
-def _tool_tokens(step: Step) -> float:
-    """Tokens of the tool schemas that the step's requests carry."""
-    offered = [
-        t for t in (*builtin_tools(), *HISTORY, PLAN_TOOL) if step.tools is None or t.name in step.tools or t.name in PINNED
-    ]
-    return raw_tokens(compact_json([schema(t) for t in offered]))

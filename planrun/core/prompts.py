@@ -146,5 +146,7 @@ def closing(step_id: str, status: str, note: str | None) -> str:
 
 def check_failed(text: str, left: int) -> str:
     """Answer to a claim whose verify failed."""
-    more = f"Fix it and call UpdatePlanStep again ({left} more {'try' if left == 1 else 'tries'})."
-    return f"The step is not done: its check failed.\n{text}\n{more}"
+    if left < 0:
+        return f"Not done: its check failed.\n{text}"
+    more = "once more" if left == 0 else f"up to {left + 1} times"
+    return f"Not done yet: its check failed.\n{text}\nRepair it with a tool, then call UpdatePlanStep with status done again ({more})."

@@ -11,6 +11,12 @@ from planrun.core.room import Room, room_of, tools_raw
 from planrun.core.state import State
 
 
+def step_of(state: State) -> Step:
+    """The step under way, else the next one, else the last."""
+    steps = state.need_plan().steps
+    return steps[state.current if state.current is not None else min(state.frontier, len(steps) - 1)]
+
+
 @dataclass(frozen=True, slots=True)
 class Sent:
     """A request that is on record: number `turn` of those to steps, in record `record`, with the `digest` that it carries.

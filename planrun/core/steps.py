@@ -170,7 +170,7 @@ def _calls(state: State, step: Step, now: StepState, calls: tuple[ToolCall, ...]
         case Claimed(output, note):
             failed = next((c for c in now.checks if not c.ok), None)
             if failed is not None:
-                return Answer(step.id, call, prompts.check_failed(failed.text, step.fix - now.fixes), "error")
+                return Answer(step.id, call, prompts.check_failed(failed.text, step.fix - now.fixes - 1), "error")
             return _conclude(state, step, output, note)
 
 

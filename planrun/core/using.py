@@ -11,6 +11,7 @@ from planrun.core.events import Compacted, Noted, Requested
 from planrun.core.plan import Step
 from planrun.core.records import Record
 from planrun.core.room import Room, room_of
+from planrun.core.seen import step_of
 from planrun.core.state import State
 from planrun.core.strategies import ladder
 
@@ -88,10 +89,7 @@ class Observer:
                 pass
 
     def use(self, state: State) -> Use:
-        step = None
-        if state.plan is not None:
-            at = state.current if state.current is not None else min(state.frontier, len(state.plan.steps) - 1)
-            step = state.plan.steps[at]
+        step = step_of(state) if state.plan is not None else None
         return Use(state, step, self._last, tuple(self._deferred), tuple(self._shares))
 
 

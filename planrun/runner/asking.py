@@ -44,7 +44,8 @@ def ask(world: World, state: State, action: AskModel) -> Iterator[Event]:
         yield Responded(None, None, _since(began), retries=max(0, attempts - 1), error=str(error))
         if isinstance(error, ContextOverflow):
             # The window was taught, or it is at least smaller than this: the ladder goes on from there.
-            yield LimitNeared("window", requested.tokens, error.window or max(1, int(requested.tokens * 0.95)))
+            window = error.window or max(1, int(requested.tokens * 0.95))
+            yield LimitNeared("window", requested.tokens, window, model=requested.model)
             return
         if left is not None and _since(began) >= left:
             return  # the time limit is what ended it: the next decision says so

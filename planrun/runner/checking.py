@@ -125,8 +125,9 @@ def _judge(world: World, state: State, step: Step, action: Verify) -> tuple[Call
             )
             if cut_off or finished.exit_code == 0:
                 return "interrupted" if cut_off else "ok", "", round(finished.seconds, 3)
-            said = finished.stdout.text(SHOWN).strip() or "(no output)"
-            text = f"`{_one_line(action.shown)}` {how_it_ended(finished)}; expected exit code 0. Its output:\n{said}"
+            said = finished.stdout.text(SHOWN).strip()
+            what = f"`{_one_line(action.shown)}` {how_it_ended(finished)}; expected exit code 0"
+            text = f"{said}\n({what})" if said else what
             return "error", text, round(finished.seconds, 3)
         case ExistsCheck(patterns):
             missing = [p for p in patterns if not files.matches(world.workspace, [p])]

@@ -86,7 +86,7 @@ class Project(Scratch):
 
 def project(folder: Path, *steps: Wire, **head: Any) -> Project:
     """A project with a plan of these steps (JSON is YAML too)."""
-    return Project(folder, json.dumps({"name": "p", "steps": list(steps), **head}, ensure_ascii=False))
+    return Project(folder, json.dumps({"name": "p", "window": 128_000, "steps": list(steps), **head}, ensure_ascii=False))
 
 
 def step(name: str, prompt: str = "Work.", **more: Any) -> Wire:

@@ -27,6 +27,7 @@ from tests.support import Scratch
 TWO = """\
 version: 1
 name: two
+window: 128000
 steps:
   - {id: a, title: Look around, prompt: Look., output: {n: integer}}
   - {id: b, prompt: Write., verify: [{exists: [out.txt]}, {run: grep -q hi out.txt}], fix: 1}
