@@ -8,7 +8,7 @@ from pathlib import Path
 from planrun import building, planfile, resuming
 from planrun.building import all_tools, masker, read_plan
 from planrun.core import room
-from planrun.core.events import FORMAT, Event, Session
+from planrun.core.events import FORMAT, Event, Noted, Session
 from planrun.core.fold import fold
 from planrun.core.plan import Plan
 from planrun.core.state import State
@@ -32,7 +32,7 @@ def prepare(plan_path: Path, ask: Ask, *, cwd: Path, environ: Mapping[str, str])
     workspace = cwd.resolve()
     loaded = planfile.load(plan_path)
     plan = loaded.plan
-    settings = resolve(workspace, ask.flags, environ, plan)
+    settings = building.as_recorded(resolve(workspace, ask.flags, environ, plan), plan_path)
     params = typed(plan, ask.params)
     resuming.check_steps(plan, (ask.until,))
     header = Session(
@@ -130,7 +130,7 @@ def _drive(
             runner.append(event)
         for name in room.guessed(runner.state):
             how = "name it with --window, `window:` in the plan or modelOverrides in settings.json"
-            front.notice(f"the context window of {name} is not known: {room.GUESS:,} tokens is a guess; {how}")
+            runner.append(Noted("notice", f"the context window of {name} is not known: {room.GUESS:,} tokens is a guess; {how}"))
         world.log.sync()
         return runner.run()
 

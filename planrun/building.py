@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from planrun import planfile
@@ -124,6 +125,21 @@ def _reserve(settings: Settings, model: str) -> int | None:
     return override.max_output if override else None
 
 
+def as_recorded(settings: Settings, plan_path: Path) -> Settings:
+    """The settings; where a recording answers and nothing names a window, with that of the recorded model."""
+    recording = recording_of(settings.model or "", plan_path)
+    if settings.window is not None or recording is None:
+        return settings
+    from planrun.replaying import window_of
+
+    return replace(settings, window=window_of(recording, read_plan))
+
+
+def recording_of(model: str, plan_path: Path) -> Path | None:
+    """The session log that `replay:FILE` names, beside the plan."""
+    return plan_path.parent / model.removeprefix("replay:") if model.startswith("replay:") else None
+
+
 class Models:
     """Gives the model of a name, made when first asked for: an endpoint behind retries, or a recording."""
 
@@ -137,10 +153,10 @@ class Models:
         return self._made[name]
 
     def _make(self, name: str) -> Model:
-        if name.startswith("replay:"):
+        if recording := recording_of(name, Path(self._header.plan_path)):
             from planrun.replaying import replay_of
 
-            return replay_of(Path(self._header.plan_path).parent / name.removeprefix("replay:"), self._replies, read_plan)
+            return replay_of(recording, self._replies, read_plan)
         from planrun.models.openai import OpenAIModel
         from planrun.models.retry import RetryingModel
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
-from planrun.core import context
+from planrun.core import context, room
 from planrun.core.events import LimitNeared, Purpose, Requested, Responded, Said
 from planrun.core.fold import fold
 from planrun.core.messages import Message
@@ -33,6 +33,14 @@ def replay_of(path: Path, replies: int, read_plan: PlanReader) -> Model:
     rest = [e for e in exchanges if e.request.purpose != "step" and e.replayed and (e.over is None or e.over > (last or 0))]
     summaries = [_recorded_summary(e, steps[skipped:]) for e in rest]
     return ReplayModel([_recorded(path, e, read_plan) for e in steps[skipped:]], summaries)
+
+
+def window_of(path: Path, read_plan: PlanReader) -> int | None:
+    """The window that the recorded run began with: a replay has to leave out what that one did. None where nothing says."""
+    if not path.is_file():
+        return None
+    first = fold(islice(records(path), 1), State(), read_plan)
+    return room.window_of(first, first.model)[0] if first.header else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from planrun import planfile
-from planrun.building import masker, read_plan
+from planrun.building import as_recorded, masker, read_plan
 from planrun.core.events import FORMAT, Event, Noted, Session, StepChanged
 from planrun.core.fold import apply
 from planrun.core.plan import Json, Plan
@@ -69,7 +69,7 @@ def settings_of(header: Session, plan: Plan, name: str, flags: Flags, environ: M
     home = Path(header.cwd)
     if not home.is_dir():
         raise ConfigError(f"session {name} works in {home}, which is not there any more")
-    return resolve(home, flags, environ, plan)
+    return as_recorded(resolve(home, flags, environ, plan), Path(header.plan_path))
 
 
 def resumed(state: State, settings: Settings, ask: Ask) -> Noted:

@@ -52,11 +52,7 @@ def _insert(view: View, edit: Insert, seq: int) -> View:
     """A note takes turns with its neighbours: it is the assistant's after a user message or a tool result, else the user's; where the
     next message would be the same side's, a short line comes between."""
     flat = [(s.step, e) for s in view for e in s.entries]
-    gone = [
-        i
-        for i, (_, e) in enumerate(flat)
-        if e.message.role != "system" and _within(e, edit.first, edit.last)
-    ]
+    gone = [i for i, (_, e) in enumerate(flat) if e.message.role != "system" and _within(e, edit.first, edit.last)]
     if not gone:
         return view
     at, leaving = gone[0], set(gone)

@@ -222,7 +222,8 @@ def _compacted(state: State, event: Compacted) -> State:
     view = editing.apply(state.view, event.edits, state.seq)
     poor = event.boundary is None and event.tokens_after > event.tokens_before * (1 - NEXT_TO_NOTHING)
     meagre = state.meagre + 1 if poor else 0
-    return evolve(state, view=view, compactions=state.compactions + 1, copied_at=copied, stairs=0, meagre=meagre)
+    stairs = 0 if event.strategy == "summary" else state.stairs
+    return evolve(state, view=view, compactions=state.compactions + 1, copied_at=copied, stairs=stairs, meagre=meagre)
 
 
 def _approval(state: State, event: Approval) -> State:

@@ -197,7 +197,8 @@ def _lost(state: State, step: Step, now: StepState) -> Action | None:
         return fail(state, step, "verify_failed", now.failure or "its check failed")
     judged = _judged(state, step)
     if isinstance(judged, GaveUp):
-        return fail(state, step, "step_failed", judged.note)
+        said = f"\nIts check had said: {now.failure}" if now.failure else ""
+        return fail(state, step, "step_failed", judged.note + said)
     if now.refusal:
         return fail(state, step, "step_failed", f"the model declined: {now.refusal}", again=False)
     bad_output = isinstance(judged, Refused) and judged.output

@@ -41,7 +41,7 @@ def compacted(state: State, action: Compact) -> Compacted:
     """The record of the edits."""
     after = editing.apply(state.view, action.edits, state.seq + 1)
     replaced = context.count(state.view) - context.count(after) + _edited(state, after)
-    return summarising.record(state, action.strategy, action, action.edits, replaced, after)
+    return summarising.record(state, action, action.edits, replaced, after)
 
 
 def _edited(state: State, after: context.View) -> int:

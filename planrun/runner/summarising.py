@@ -209,7 +209,7 @@ def committed(state: State, action: Summarise, task: Task, text: str | None) -> 
         line = f"[Records {first} to {last} left the context; ExpandHistory brings them back.]"
         insert = replace(insert, text=line, deterministic=True)
         after = editing.apply(state.view, (insert,), state.seq + 1)
-    yield record(state, "summary", action, (insert,), len(task.entries), after)
+    yield record(state, action, (insert,), len(task.entries), after)
 
 
 def insert_of(task: Task, text: str | None) -> Insert:
@@ -219,15 +219,13 @@ def insert_of(task: Task, text: str | None) -> Insert:
     return Insert(summaries.note(body, first, last), first, last, task.level, deterministic=text is None)
 
 
-def record(
-    state: State, strategy: str, action: Compact | Summarise, edits: tuple[Edit, ...], replaced: int, after: View
-) -> Compacted:
+def record(state: State, action: Compact | Summarise, edits: tuple[Edit, ...], replaced: int, after: View) -> Compacted:
     """The record of edits that lead to the view `after`. The whole new list goes along whenever the archive has grown by at least
     its size since the last copy: the log stays linear, and a reader may begin at the newest such record."""
     size = sum(len(s.wire) for s in after)
     copied = state.archived - state.copied_at >= size
     return Compacted(
-        strategy=strategy,
+        strategy=action.strategy if isinstance(action, Compact) else "summary",
         trigger=action.trigger,
         edits=edits,
         replaces_count=replaced,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,11 @@ def _made(items: list[Any]) -> Iterator[Wire]:
         for i in range(times):
             arguments = json.dumps(pair["args"]).replace("{i}", str(i))
             function = {"name": pair["name"], "arguments": arguments}
-            yield {"role": "assistant", "content": None, "tool_calls": [{"id": f"p{i}", "type": "function", "function": function}]}
+            yield {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": f"p{i}", "type": "function", "function": function}],
+            }
             yield {"role": "tool", "tool_call_id": f"p{i}", "content": pair["result"].replace("{i}", str(i))}
 
 
@@ -153,7 +158,13 @@ def test_comp_03_a_summariser_that_always_refuses(tmp_path: Path) -> None:
             return raw(refusal["status"], json.dumps(refusal["json"]))
         turn = sum(m["role"] == "assistant" for m in body["messages"])
         results = sum("Done 40" in str(m["content"]) for m in body["messages"])
-        return send_done({}) if results else send_call("Bash", {"command": f"seq {turn} 900; echo Done $(cat n | wc -l); echo >> n"}, f"c{len(asked)}.{turn}")
+        return (
+            send_done({})
+            if results
+            else send_call(
+                "Bash", {"command": f"seq {turn} 900; echo Done $(cat n | wc -l); echo >> n"}, f"c{len(asked)}.{turn}"
+            )
+        )
 
     (tmp_path / "n").write_text("")
     (tmp_path / ".thclaws").mkdir()
@@ -191,7 +202,12 @@ def test_comp_04_every_attempt_is_on_record(tmp_path: Path) -> None:
     failed = [n for n in over.of("note") if n["kind"].startswith("summary")]
     assert [n["kind"] for n in failed] == ["summary", "summary", "summary_failed"]
     for word, note in zip(("normal", "tight"), failed[:2], strict=True):
-        assert note["text"].startswith(word) and "budget" in note["text"] and "internal error" in note["text"] and "ProviderError" in note["text"]
+        assert (
+            note["text"].startswith(word)
+            and "budget" in note["text"]
+            and "internal error" in note["text"]
+            and "ProviderError" in note["text"]
+        )
     asked = [r for r in over.of("request") if r.get("purpose") == "summary"]
     answered = [r for r in over.of("response") if r.get("purpose") == "summary"]
     assert len(asked) == len(answered) == 2 and all("internal error" in r["error"] for r in answered)
@@ -294,7 +310,9 @@ def test_comp_09_the_first_request_after_a_kill_is_the_one_that_was_due(tmp_path
             killed.run(script, crash=(at, "after"))
         assert ended(killed.resume(script, again())) == OK
         first = next(r for r in killed.requests if not summarises(r))
-        assert first == next(r for r in reversed(control.requests) if len(r["messages"]) == len(first["messages"]) and r == first)
+        assert first == next(
+            r for r in reversed(control.requests) if len(r["messages"]) == len(first["messages"]) and r == first
+        )
 
 
 # --- tokens -------------------------------------------------------------------------------------------------------------
@@ -337,7 +355,9 @@ def failing_once(folder: Path, row: dict[str, Any], *args: str) -> Ran:
     return run(folder, script, *args)
 
 
-@pytest.mark.parametrize("row", [r for r in ERRORS if r["want"] == "overflow"], ids=lambda r: r["body"]["error"]["message"][:20])
+@pytest.mark.parametrize(
+    "row", [r for r in ERRORS if r["want"] == "overflow"], ids=lambda r: r["body"]["error"]["message"][:20]
+)
 def test_ctx_01_overflow_is_compacted_once_and_sent_again(tmp_path: Path, row: dict[str, Any]) -> None:
     ran = failing_once(tmp_path, row)
     assert ran.ended == OK
@@ -397,7 +417,7 @@ def test_arch_01_no_byte_of_the_log_ever_changes(tmp_path: Path) -> None:
 
     assert ended(over.run(script)) == OK
     seen.append(over.log.read_bytes())
-    assert all(b.startswith(a) for a, b in zip(seen, seen[1:], strict=False))
+    assert all(b.startswith(a) for a, b in pairwise(seen))
     assert {r["trigger"] for r in over.of("compaction")} >= {"budget", "boundary"}
 
 
@@ -415,7 +435,11 @@ def test_plan_01_a_summary_never_decides_what_is_done(tmp_path: Path) -> None:
             return say("Facts: step one is not done\nDone: none\nFiles: none\nOpen: step one")
         fresh = body["messages"][-1]["role"] == "user"
         task = [m["content"] for m in body["messages"] if m["role"] == "user"][-1]
-        return calls(("Bash", {"command": "true"}), text="I see. " * 200) if fresh else done(**({"ver": "1"} if "- ver" in task else {}))
+        return (
+            calls(("Bash", {"command": "true"}), text="I see. " * 200)
+            if fresh
+            else done(**({"ver": "1"} if "- ver" in task else {}))
+        )
 
     result = over.run(script)
     assert ended(result) == OK, reason(result)

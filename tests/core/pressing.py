@@ -48,7 +48,10 @@ def built(*turns: tuple[str, ...] | str, system: str = "Be brief.") -> View:
     seq, entries = iter(range(3, 100_000)), []
     for number, turn in enumerate(turns):
         if isinstance(turn, str):
-            entries += [Entry(next(seq), Message("assistant", turn), "model"), Entry(next(seq), Message("user", "Go on."), "runner")]
+            entries += [
+                Entry(next(seq), Message("assistant", turn), "model"),
+                Entry(next(seq), Message("user", "Go on."), "runner"),
+            ]
             continue
         calls = tuple(ToolCall(f"c{number}.{n}", "Bash", json.dumps({"command": f"do {number}.{n}"})) for n in range(len(turn)))
         entries.append(Entry(next(seq), Message("assistant", None, calls), "model"))

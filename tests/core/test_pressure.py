@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -117,12 +118,10 @@ def test_the_edits_alone_give_the_same_list_and_twice_is_once(
 
 @patient
 @given(histories(), windows, answers, factors)
-def test_what_is_there_stands_in_the_order_of_the_archive(
-    view: View, window: int, answer: str | None, factor: float
-) -> None:
+def test_what_is_there_stands_in_the_order_of_the_archive(view: View, window: int, answer: str | None, factor: float) -> None:
     over = squeezed(view, window, answer, factor)
     spans = [e.span for e in context.entries(over.state.view)]
-    assert all(a == b or a[1] < b[0] for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a == b or a[1] < b[0] for a, b in pairwise(spans))
     assert sum(e.covers for e in context.entries(over.state.view)) == context.count(view)
 
 
@@ -210,9 +209,7 @@ def test_a_rung_that_frees_too_little_is_skipped() -> None:
 
 def test_plan_tools_results_and_what_is_pinned_are_never_elided() -> None:
     view = built(*(("line of text " * 300,) for _ in range(6)))
-    plan = tuple(
-        replace(s, entries=tuple(replace(e, name="UpdatePlanStep") if e.name else e for e in s.entries)) for s in view
-    )
+    plan = tuple(replace(s, entries=tuple(replace(e, name="UpdatePlanStep") if e.name else e for e in s.entries)) for s in view)
     action = pressure.relieve(at_share(plan, 0.9), STEP)
     assert not isinstance(action, Compact) or action.strategy not in ("elide", "cut")
 
@@ -279,6 +276,9 @@ def test_a_floor_over_the_budget_costs_no_summary_and_names_its_sizes() -> None:
 def test_a_large_task_is_a_floor_too() -> None:
     base = built(*(("ok " * 50,) for _ in range(12)))
     user = base[1].entries[0]
-    view = (base[0], replace(base[1], entries=(replace(user, message=replace(user.message, content="task " * 4_000)), *base[1].entries[1:])))
+    view = (
+        base[0],
+        replace(base[1], entries=(replace(user, message=replace(user.message, content="task " * 4_000)), *base[1].entries[1:])),
+    )
     over = relieved(state_of(view, 4_000), lambda action: SUMMARY)
     assert over.end is not None and over.asked == 0
