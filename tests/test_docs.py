@@ -11,12 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from planrun.core.messages import Message
-from planrun.models.base import Reply
 from planrun.planfile import load
-from planrun.testing.model import call, done, say
-from planrun import api
-from tests.support import Scratch, last_user, tool_results
 
 ROOT = Path(__file__).parents[1]
 PLANS = sorted([*ROOT.glob("plans/*.yaml"), *ROOT.glob("examples/*.yaml")])

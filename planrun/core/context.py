@@ -15,6 +15,7 @@ from planrun.core.messages import Message, Origin, ToolCall, compact_json
 from planrun.core.tokens import PER_MESSAGE, raw_tokens
 
 PINNED = frozenset({"UpdatePlanStep"})  # tools whose results no compaction touches
+_SURELY = 500  # characters: no placeholder is that long
 LONG_ARGUMENTS = 2_000  # characters of a call's arguments that stay in full
 
 
@@ -195,7 +196,7 @@ def faults(view: View) -> list[str]:
             if segment.faults:
                 found += segment.faults
             previous = last
-    if view and any([not s.call_ids.isdisjoint(view[-1].call_ids) for s in view[:-1]]):  # the others were the last once
+    if view and any(not s.call_ids.isdisjoint(view[-1].call_ids) for s in view[:-1]):  # the others were the last once
         found.append("a call id is used twice")
     if previous not in ("user", "tool"):
         found.append(f"the list ends with {previous or 'nothing'}")
@@ -253,4 +254,5 @@ def placeholder(entry: Entry) -> str:
 def _elidable(entry: Entry) -> bool:
     if entry.settled or entry.message.role != "tool" or entry.name in PINNED:
         return False
-    return len(entry.message.content or "") > len(placeholder(entry))
+    size = len(entry.message.content or "")
+    return size > _SURELY or size > len(placeholder(entry))

@@ -90,7 +90,9 @@ def elided(entry: Entry, text: str | None = None) -> Entry:
     """The entry with a placeholder for its text. One that was edited before stays: twice is once."""
     if entry.settled:
         return entry
-    return replace(entry, message=replace(entry.message, content=text or context.placeholder(entry)), settled=True)
+    old = entry.message
+    message = Message(old.role, text or context.placeholder(entry), old.tool_calls, old.tool_call_id)
+    return Entry(entry.seq, message, entry.origin, entry.name, settled=True)  # a note is settled already
 
 
 def _out_of_window(entry: Entry) -> Entry:
@@ -151,6 +153,7 @@ def map_entries(view: View, change: Iterable[int], edit: Callable[[Entry], Entry
     out = []
     for segment in view:
         if any(e.seq in wanted for e in segment.entries):
-            segment = context.Segment(segment.step, tuple(edit(e) if e.seq in wanted else e for e in segment.entries))
-        out.append(segment)
+            out.append(context.Segment(segment.step, tuple(edit(e) if e.seq in wanted else e for e in segment.entries)))
+        else:
+            out.append(segment)
     return tuple(out)

@@ -36,7 +36,7 @@ def fold(records: Iterable[Record], state: State, read_plan: PlanReader) -> Stat
     return reduce(lambda s, r: apply(s, r, read_plan), records, state)
 
 
-def apply(state: State, record: Record, read_plan: PlanReader) -> State:
+def apply(state: State, record: Record, read_plan: PlanReader) -> State:  # noqa: C901 - a case for each event
     """The state after one more record. `read_plan` turns a session record's plan text into the plan (it must be pure)."""
     passed = 0.0
     if state.header is not None and not (isinstance(record.event, Noted) and record.event.kind == "resumed"):

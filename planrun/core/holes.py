@@ -135,7 +135,8 @@ def _check_order(token: Token, before: list[Token]) -> None:
             raise ExpressionError(f"expected an operator or the end, found {token.text!r}")
     elif token.text in ("and", "or", "in") and not after_value:
         if (last.text, token.text) == ("not", "in") and len(before) > 1:
-            return _check_order(token, before[:-1])
+            _check_order(token, before[:-1])
+            return
         raise ExpressionError(f"expected a value, found {token.text!r}")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from planrun.core.context import View
@@ -164,10 +165,8 @@ PlanReader = Callable[[Session], Plan]
 
 def fingerprint(tool: str, arguments: str, result: str) -> str:
     """Equal exactly for the same tool with the same arguments and the same result, whatever the order of keys."""
-    try:
+    with suppress(ValueError):
         arguments = json.dumps(json.loads(arguments), sort_keys=True)
-    except ValueError:
-        pass
     return hashlib.sha256(f"{tool}\0{arguments}\0{result}".encode()).hexdigest()[:16]
 
 

@@ -200,16 +200,16 @@ def _command_faults(found: list[Part]) -> list[_Fault]:
 
 def _writes(part: Part, inside: bool) -> Iterator[bool]:
     """Whether something in the part changes files among the records; `inside`: the command went there before."""
-    yield from (_in_records(target) or inside and not target.startswith("/") for target in part.targets)
+    yield from (_in_records(target) or (inside and not target.startswith("/")) for target in part.targets)
     for form in part.forms:
         touched = _touched(form)
-        yield any(map(_in_records, touched)) or inside and any(not word.startswith(("/", "-")) for word in touched)
+        yield any(map(_in_records, touched)) or (inside and any(not word.startswith(("/", "-")) for word in touched))
 
 
 def _touched(form: tuple[str, ...]) -> tuple[str, ...]:
     """The words that name what the command changes."""
     name, *words = form
-    if name in _CHANGES or name == "find" and "-delete" in words:
+    if name in _CHANGES or (name == "find" and "-delete" in words):
         return form[1:]
     if name in ("sed", "perl") and any(re.match(r"-[A-Za-z]*i|--in-place", word) for word in words):
         return form[1:]
@@ -222,4 +222,4 @@ def _touched(form: tuple[str, ...]) -> tuple[str, ...]:
 def _in_records(path: str) -> bool:
     """Whether a component of `path` is the folder of the records, or a pattern that the shell would make it."""
     names = path.casefold().split("/")
-    return any(name == RECORDS or name[:1] == "." and fnmatch.fnmatchcase(RECORDS, name) for name in names)
+    return any(name == RECORDS or (name[:1] == "." and fnmatch.fnmatchcase(RECORDS, name)) for name in names)

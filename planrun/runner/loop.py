@@ -83,7 +83,7 @@ class Runner:
         for observe in self.observers:
             observe(record, self.state)
 
-    def perform(self, action: Action) -> Iterator[Event]:  # noqa: PLR0911 - one line for each action
+    def perform(self, action: Action) -> Iterator[Event]:  # noqa: C901 - a case for each action
         """The events that the action comes to. Each may be the last one that reaches the disk, so each leaves a resting state."""
         state, world = self.state, self.world
         match action:

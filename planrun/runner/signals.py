@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 from planrun.errors import Interrupted
 
@@ -24,7 +24,7 @@ class Signals:
         self._open = False
         self._previous: dict[int, Any] = {}
 
-    def __enter__(self) -> Signals:
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._previous = {s: signal.signal(s, self._handle) for s in _SIGNALS}
         return self

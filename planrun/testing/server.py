@@ -116,7 +116,7 @@ class LoopbackServer:
             return raw(404, '{"error": {"message": "only POST is served here"}}')
         try:
             return self._script(request.body)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             # A failed assertion belongs to the test, not to a thread that nobody looks at.
             self._failures.append(error)
             return raw(500, f"the script failed: {error!r}")

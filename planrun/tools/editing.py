@@ -106,8 +106,8 @@ def _replaced(content: str, places: list[int], old: str, new: str) -> str:
 
 def _common(old: str, new: str) -> tuple[int, int]:
     """How many characters both begin with, and how many of the rest both end with."""
-    before = len(os.path.commonprefix([old, new]))
-    return before, len(os.path.commonprefix([old[before:][::-1], new[before:][::-1]]))
+    before = len(os.path.commonprefix([old, new]))  # noqa: RUF071 - characters are meant
+    return before, len(os.path.commonprefix([old[before:][::-1], new[before:][::-1]]))  # noqa: RUF071 - characters are meant
 
 
 def _not_found(text: str, old: str) -> str:

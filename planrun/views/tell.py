@@ -31,7 +31,7 @@ from planrun.views.words import amount, duration, money, one_line, plural
 _PLAN_TOOL = "UpdatePlanStep"
 
 
-def tell(record: Record, state: State) -> Iterator[Line]:
+def tell(record: Record, state: State) -> Iterator[Line]:  # noqa: C901 - a case for each event
     """The lines of a record, given the state after it. Each is on one line and free of control sequences."""
     match record.event:
         case StepChanged() as event:

@@ -19,7 +19,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from planrun.core import context, editing
+from planrun.core import editing
 from planrun.core.context import Entry, Segment, View
 from planrun.core.messages import Message, ToolCall
 from planrun.core.strategies import boundary
@@ -73,7 +73,7 @@ def naive(wires: list[Wire]) -> list[Wire]:
         if wire["role"] == "tool":
             wanted.add(wire["tool_call_id"])
             if len(content) > 90:
-                wire = {"role": "tool", "tool_call_id": wire["tool_call_id"], "content": f"[elided: Read, {len(content)} chars]"}  # noqa: PLW2901
+                wire = {"role": "tool", "tool_call_id": wire["tool_call_id"], "content": f"[elided: Read, {len(content)} chars]"}
         elif wire["role"] == "assistant":
             for call in wire.get("tool_calls", ()):
                 wanted.discard(call["id"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from planrun.testing.server import LoopbackServer, done
-from tests.cases.cli import KEY, Ran, case, log_of, planrun, repeated, resume, run, serving, write, PLAN
+from tests.cases.cli import KEY, PLAN, Ran, case, log_of, planrun, repeated, resume, run, serving, write
 
 OK, PROVIDER = ("finished", 0), ("provider", 75)
 WAITING = {"HTTP-01a": [3.0], "HTTP-01b": [3.0, 1.5], "HTTP-03a": [0.5, 0.5], "HTTP-03b": [0.5, 0.5], "HTTP-03c": [0.5]}

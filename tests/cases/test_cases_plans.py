@@ -86,14 +86,14 @@ def test_yaml_07_nothing_was_executed(tmp_path: Path) -> None:
     refused(tmp_path, "YAML-07")
     with serving([]) as server:
         assert planrun(tmp_path, server, "validate", "plan.yaml").code == 2
-    assert not Path("/tmp/planrun-yaml07-marker").exists()  # noqa: S108
+    assert not Path("/tmp/planrun-yaml07-marker").exists()
 
 
 def test_tmpl_01_no_value_becomes_code(tmp_path: Path) -> None:
     ran = run(tmp_path, repeat_done("TMPL-01.response.json"), plan=case("TMPL-01.plan.yaml"))
     assert ran.ended == ("verify_failed", 1)
     assert ran.steps == ["done", "failed"]
-    assert not Path("/tmp/planrun-tmpl01-marker").exists()  # noqa: S108
+    assert not Path("/tmp/planrun-tmpl01-marker").exists()
     value = ran.result["steps"][0]["output"]["fname"]
     assert value.startswith("x'; touch ")
 

@@ -9,11 +9,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
 
-import pytest
-
-from planrun.testing.server import LoopbackServer, call, done
+from planrun.testing.server import call, done
 from tests.cases.cli import (
-    PLAN, alive, case, install, log_of, planrun, records, resume, run, running, serving, until, write,
+    alive,
+    case,
+    install,
+    log_of,
+    planrun,
+    records,
+    resume,
+    run,
+    running,
+    serving,
+    until,
+    write,
 )  # fmt: skip
 from tests.cases_support import PLAN as THREE
 from tests.cases_support import plan_text, texts

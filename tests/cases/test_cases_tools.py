@@ -52,7 +52,7 @@ def test_fs_01b_nothing_is_written_outside(tmp_path: Path, linked: bool) -> None
     assert all("outside" in r or "leads nowhere" in r for r in results[:4]), results
     assert (real / "ok/new/file.txt").read_text() == "x"
     assert list(elsewhere.iterdir()) == [] and not (tmp_path / "out.txt").exists()
-    assert not Path("/tmp/planrun-fs01-abs.txt").exists()  # noqa: S108
+    assert not Path("/tmp/planrun-fs01-abs.txt").exists()
 
 
 def test_sec_01_the_key_is_nowhere(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_out_03_no_control_sequence_goes_anywhere(tmp_path: Path) -> None:
     assert ran.ended == OK
     text = ran.results()[0]
     for found in (text, ran.err, "\n".join(r.get("content") or "" for r in records(tmp_path))):
-        assert not any(ord(c) < 32 and c not in "\n\t" or 0x7F <= ord(c) < 0xA0 for c in found)
+        assert not any((ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 for c in found)
         assert "new title" not in found and "progress  37%" not in found
     assert "red plain link" in text and "C1" in text and "progress 100%" in text and "last" in text
 
@@ -234,7 +234,7 @@ def test_fs_02_a_log_that_cannot_grow_stops_at_once(tmp_path: Path) -> None:
     plan = "name: c\nmodel: m\nsteps:\n  - {id: one, run: 'true'}\n  - {id: two, prompt: B.}\n"
     write(tmp_path, plan)
     with serving([call("Bash", {"command": "seq 1 4000"}), call("Bash", {"command": "touch late"})]) as server:
-        command = ["sh", "-c", f'ulimit -f 12; exec "$@"', "sh", *COMMAND, "run", "plan.yaml", "--session", "s"]
+        command = ["sh", "-c", 'ulimit -f 12; exec "$@"', "sh", *COMMAND, "run", "plan.yaml", "--session", "s"]
         done_ = subprocess.run(
             command, cwd=tmp_path, env=environ(tmp_path, **endpoint(server)), capture_output=True, timeout=60,
             stdin=subprocess.DEVNULL, check=False,

@@ -129,7 +129,7 @@ def test_long_arguments_are_shortened_and_stay_json(tmp_path: Path) -> None:
         call("Write", file_path="small", content="y" * 1_900),
         call("Write", file_path="wide", content="é中😀" * 1_000),
         call("Edit", file_path="big", old="x" * 4_000, new="z" * 4_000),
-        call("Glob", pattern="*", **{}),
+        call("Glob", pattern="*"),
         done(), done(),
     ]  # fmt: skip
     assert ended(run.run(script)) == OK

@@ -61,7 +61,7 @@ def _asked(entry: Entry) -> bool:
     return entry.message.role == "user" and entry.note is None
 
 
-def runs(parts: list[Group], fits: Callable[[Group], bool] = lambda group: True) -> Iterator[list[Group]]:  # noqa: ARG005
+def runs(parts: list[Group], fits: Callable[[Group], bool] = lambda group: True) -> Iterator[list[Group]]:
     """The unbroken runs of groups that are not pinned and that `fits` accepts, the oldest first."""
     run: list[Group] = []
     for group in parts:
