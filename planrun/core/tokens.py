@@ -17,7 +17,6 @@ _CAPITALS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _RANDOM = 1.3  # how much denser base64 is than its pieces: every fourth character of it, or more, is a capital letter
 _SPOTS, _SPOT = 6, 64  # the sample: so many pieces of so many characters
 _TWO, _THREE, _FOUR = 0.75, 1.35, 3.0  # tokens of a character that takes so many bytes of UTF-8
-_NOT_ASCII, _LEADS, _LONG = bytes(range(0x80, 0x100)), bytes(range(0xE0, 0x100)), bytes(range(0xF0, 0x100))
 _SETTLED = 2_000  # reported tokens that count as much as everything reported before
 _LOWEST, _HIGHEST = 0.3, 4.0
 
@@ -29,12 +28,11 @@ def raw_tokens(text: str) -> float:
         return 0.0
     if text.isascii():
         return size * _density(text, size)
-    data = text.encode("utf-8", "surrogatepass")
-    plain, three, four = (len(data) - len(data.translate(None, b)) for b in (_NOT_ASCII, _LEADS, _LONG))
-    ascii_size = len(data) - plain
-    wide, three = four, three - four
-    two = size - ascii_size - wide - three
-    return two * _TWO + three * _THREE + wide * _FOUR + ascii_size * _density(text, size)
+    plain = len(text.encode("ascii", "ignore"))
+    four = len(text.encode("utf-16-le", "surrogatepass")) // 2 - size
+    others = size - plain - four
+    three = len(text.encode("utf-8", "surrogatepass")) - plain - 4 * four - 2 * others
+    return (others - three) * _TWO + three * _THREE + four * _FOUR + plain * _density(text, size)
 
 
 def _density(text: str, size: int) -> float:
