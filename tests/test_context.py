@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planrun.core import context, editing
+from planrun.core import context, editing, pairing
 from planrun.core.context import LONG_ARGUMENTS, Entry, Segment, View
 from planrun.core.edits import Drop, Elide, Shorten
 from planrun.core.messages import Message, Origin, ToolCall, compact_json
@@ -47,13 +47,13 @@ def compacted(strategy: Strategy, view: View) -> View:
 @patient
 @given(conversations(broken=True))
 def test_faults_are_what_a_strict_endpoint_would_refuse(view: View) -> None:
-    assert bool(context.faults(view)) == bool(problems(wires(view), alternate=True))
+    assert bool(pairing.faults(view)) == bool(problems(wires(view), alternate=True))
 
 
 @patient
 @given(conversations())
 def test_what_the_runner_leaves_may_be_sent_with_the_next_task(view: View) -> None:
-    assert context.faults(context.add(view, "next", TASK)) == []
+    assert pairing.faults(context.add(view, "next", TASK)) == []
 
 
 @patient
@@ -61,7 +61,7 @@ def test_what_the_runner_leaves_may_be_sent_with_the_next_task(view: View) -> No
 def test_a_strategy_keeps_pairs_whole_and_is_never_longer(strategy: Strategy, view: View) -> None:
     before = wires(view)
     after = compacted(strategy, view)
-    assert context.faults(context.add(after, "next", TASK)) == []
+    assert pairing.faults(context.add(after, "next", TASK)) == []
     assert size(after) <= size(view)
     assert context.count(after) <= context.count(view)
     assert seqs(after) == [s for s in seqs(view) if s in set(seqs(after))]
@@ -218,4 +218,4 @@ def test_unanswered_calls_come_in_call_order() -> None:
     ],
 )
 def test_a_fault_is_named(messages: list[Message], fault: str) -> None:
-    assert fault in context.faults(view_of(*messages))
+    assert fault in pairing.faults(view_of(*messages))

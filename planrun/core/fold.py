@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
-from typing import Any
 
-from planrun.core import context, editing, spending
+from planrun.core import asides, context, spending
 from planrun.core.context import Entry
 from planrun.core.events import (
     Approval,
@@ -28,8 +27,6 @@ from planrun.core.evolve import evolve
 from planrun.core.plan import Plan
 from planrun.core.records import Record
 from planrun.core.state import RECENT, CheckResult, PlanReader, State, StepState, fingerprint, with_step
-
-NEXT_TO_NOTHING = 0.05  # of the tokens: a compaction that frees less does not keep up
 
 
 def fold(records: Iterable[Record], state: State, read_plan: PlanReader) -> State:
@@ -64,13 +61,13 @@ def apply(state: State, record: Record, read_plan: PlanReader) -> State:  # noqa
         case StepChanged() as event:
             return _step_changed(state, event)
         case Compacted() as event:
-            return _compacted(state, event)
+            return asides.compacted(state, event)
         case Approval() as event:
-            return _approval(state, event)
+            return asides.approval(state, event)
         case LimitNeared() as event:
-            return _limit(state, event)
+            return asides.limit(state, event)
         case Noted() as event:
-            return _noted(state, event)
+            return asides.noted(state, event)
         case Ended() as event:
             return evolve(state, ended=event)
         case Hooked() | Unknown():
@@ -215,70 +212,3 @@ def _frontier(state: State, start: int) -> int:
         if not over:
             return index
     return len(plan.steps)
-
-
-def _compacted(state: State, event: Compacted) -> State:
-    copied = state.archived if event.messages is not None else state.copied_at
-    view = editing.apply(state.view, event.edits, state.seq)
-    poor = event.boundary is None and event.tokens_after > event.tokens_before * (1 - NEXT_TO_NOTHING)
-    meagre = state.meagre + 1 if poor else 0
-    stairs = 0 if event.strategy == "summary" else state.stairs
-    return evolve(state, view=view, compactions=state.compactions + 1, copied_at=copied, stairs=stairs, meagre=meagre)
-
-
-def _approval(state: State, event: Approval) -> State:
-    if event.decision == "asked":
-        return evolve(state, question=event)
-    question = state.question if state.question and state.question.subject != event.subject else None
-    return evolve(state, question=question, approvals=(*state.approvals, event))
-
-
-def _limit(state: State, event: LimitNeared) -> State:
-    if event.limit == "window":
-        return _overflowed(state, event)
-    return evolve(state, landing=(*state.landing, event.limit)) if event.landing else state
-
-
-def _overflowed(state: State, event: LimitNeared) -> State:
-    """A request was too long: `used` is what had been estimated for it. Where that is below the window, so is the estimate."""
-    model = event.model or state.model
-    windows, factors = {**state.windows, model: int(event.maximum)}, state.factors
-    if 0 < event.used <= event.maximum:
-        factors = {**factors, model: factors.get(model, 1.0) * event.maximum / event.used * 1.05}
-    overflows = state.overflows + (event.purpose == "step")
-    return evolve(state, windows=windows, factors=factors, overflows=overflows)
-
-
-def _noted(state: State, event: Noted) -> State:
-    match event.kind:
-        case "summary":
-            return evolve(state, stairs=state.stairs + 1)
-        case "summary_failed":
-            return evolve(state, digest_only=event.step, stairs=0)
-        case "background_failed":
-            return evolve(state, no_background=event.step)
-        case "fork":
-            return evolve(state, advised=True)
-        case "resumed":
-            return _resumed(state, event)
-    return state
-
-
-def _resumed(state: State, event: Noted) -> State:
-    for sent in (state.request, state.background):
-        if sent is not None:  # a kill cut it off: it was paid for, as far as anyone can tell
-            state = spending.responded(state, Responded(usage=None, model=None, seconds=0.0, purpose=sent.purpose))
-    merged: dict[str, Any] = {**state.options, **event.options}
-    return evolve(
-        state,
-        ended=None,
-        overflows=0,
-        stairs=0,
-        digest_only=None,
-        no_background=None,
-        resumed_at=state.seq,
-        options=merged,
-        settings=event.settings or state.settings,
-        model=event.model or state.model,
-        approvals=tuple(a for a in state.approvals if a.decision == "approved"),
-    )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from planrun.core import budget, context
+from planrun.core import budget, context, pairing
 from planrun.core.actions import AskModel
 from planrun.core.events import Event, LimitNeared, Requested, Responded, Said
 from planrun.core.messages import Message, compact_json
@@ -24,7 +24,7 @@ from planrun.tools.registry import schema
 def ask(world: World, state: State, action: AskModel) -> Iterator[Event]:
     """Send what the step's context holds; record the request before it leaves, the answer before anything acts on it."""
     step = state.need_plan().step(action.step)
-    wrong = context.faults(state.view)
+    wrong = pairing.faults(state.view)
     if wrong:
         raise RuntimeError(f"these messages must not be sent: {'; '.join(wrong)}")
     name = model_of(state, step)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planrun.core import context, editing, pressure
+from planrun.core import context, editing, pairing, pressure
 from planrun.core.actions import Compact, End, Summarise
 from planrun.core.context import View
 from planrun.core.edits import Cut, Insert
@@ -67,7 +67,7 @@ def test_it_ends_within_the_budget_or_with_an_explicit_outcome(
 def test_whatever_goes_the_list_can_be_sent(view: View, window: int, answer: str | None, factor: float, overflow: bool) -> None:
     over = squeezed(view, window, answer, factor, overflow=overflow)
     assert problems(wires(over.state.view), alternate=True) == []
-    assert context.faults(over.state.view) == []
+    assert pairing.faults(over.state.view) == []
 
 
 @patient

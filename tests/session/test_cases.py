@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planrun.api import read_plan
-from planrun.core import context, editing
+from planrun.core import context, editing, pairing
 from planrun.core.actions import Action, AskHuman, AskModel, Begin, Brief, Compact, Say, Settle
 from planrun.core.decide import decide
 from planrun.core.events import Noted, Said
@@ -90,7 +90,7 @@ def test_sess_01c_a_missing_newline_loses_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("strategy", ["keep", "compact", "clear", "summary"])
 def test_pair_01_no_strategy_leaves_half_a_pair(tmp_path: Path, strategy: Strategy) -> None:
     state = folded("PAIR-01", tmp_path)
-    assert context.faults(state.view) == []
+    assert pairing.faults(state.view) == []
     view = editing.apply(state.view, boundary.edits(strategy, state.view))
     task = context.Entry(99, Message("user", "Next."), "user")
     closing = context.Entry(98, Message("assistant", "Step one is done."), "runner")
@@ -120,7 +120,7 @@ def test_pair_09_an_answer_stays_and_a_user_message_follows(tmp_path: Path) -> N
     assert isinstance(action, Say)
     assert action.role == "user"
     state = said(state, action)
-    assert context.faults(state.view) == []
+    assert pairing.faults(state.view) == []
     assert "three ports and a host name" in wires(state)[1]["content"]
     assert decide(state) == AskModel("one")
 

@@ -1,0 +1,77 @@
+"""The pairing check: what a strict endpoint would refuse in a list of messages. Run before every request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from planrun.core.messages import Message
+
+if TYPE_CHECKING:  # segments keep what is found inside them
+    from planrun.core.context import Entry, View
+
+_IN_TURN = frozenset(
+    [("", "system"), ("", "user"), ("system", "user"), ("assistant", "user"), ("user", "assistant"), ("tool", "assistant")]
+)  # roles that may stand side by side at the edge of two segments
+
+
+def faults(view: View) -> list[str]:
+    """What a strict endpoint would refuse in these messages; empty when they may be sent."""
+    found: list[str] = []
+    previous = ""
+    for segment in view:
+        if segment.entries:
+            first, last = segment.ends
+            if (previous, first) not in _IN_TURN:
+                found.append(f"message at record {segment.entries[0].seq}: {next(iter(_misplaced(segment.entries[0].message, previous)))}")
+            if segment.faults:
+                found += segment.faults
+            previous = last
+    if view and any(not s.call_ids.isdisjoint(view[-1].call_ids) for s in view[:-1]):  # the others were the last once
+        found.append("a call id is used twice")
+    if previous not in ("user", "tool"):
+        found.append(f"the list ends with {previous or 'nothing'}")
+    return found
+
+
+def inside(entries: tuple[Entry, ...]) -> Iterator[str]:
+    """What is wrong inside a segment: calls without results, results without calls, roles out of turn, ids twice."""
+    waiting: list[str] = []
+    seen: set[str] = set()
+    previous = ""
+    for position, entry in enumerate(entries):
+        message, where = entry.message, f"message at record {entry.seq}"
+        if message.role == "tool":
+            if not waiting or waiting.pop(0) != message.tool_call_id:
+                yield f"{where}: a tool result without its call before it"
+        else:
+            if waiting:
+                yield f"{where}: calls {waiting} have no result"
+            waiting = [c.id for c in message.tool_calls]
+            for why in (*(_misplaced(message, previous) if position else ()), *_misnamed(waiting, seen)):
+                yield f"{where}: {why}"
+            seen.update(waiting)
+        previous = message.role
+    if waiting:
+        yield f"calls {waiting} have no result"
+
+
+def _misplaced(message: Message, previous: str) -> Iterator[str]:
+    """What is wrong with a message that is no tool result, standing after one of role `previous` ("" at the beginning)."""
+    match message.role:
+        case "system" if previous:
+            yield "a system message that is not the first"
+        case "user" if previous in ("user", "tool"):
+            yield f"a user message directly after a {previous} message"
+        case "assistant":
+            if previous in ("assistant", "system", ""):
+                yield f"an assistant message after {previous or 'nothing'}"
+            if not message.tool_calls and not (message.content or "").strip():
+                yield "an empty assistant message"
+
+
+def _misnamed(calls: list[str], seen: set[str]) -> Iterator[str]:
+    if "" in calls:
+        yield "a call without an id"
+    if seen.intersection(calls) or len(set(calls)) < len(calls):
+        yield "a call id is used twice"
