@@ -54,9 +54,7 @@ def prepare(plan_path: Path, ask: Ask, *, cwd: Path, environ: Mapping[str, str])
     return header, settings, plan
 
 
-def run(
-    plan_path: Path, ask: Ask, front: Front, *, cwd: Path, environ: Mapping[str, str], seams: Seams = Seams()
-) -> Result:
+def run(plan_path: Path, ask: Ask, front: Front, *, cwd: Path, environ: Mapping[str, str], seams: Seams = Seams()) -> Result:
     """Validate, start a session, run it to its end. Raises PlanrunError where nothing could be started."""
     header, settings, plan = prepare(plan_path, ask, cwd=cwd, environ=environ)
     for warning in settings.warnings:
@@ -130,7 +128,9 @@ def _drive(
             runner.append(event)
         for name in room.guessed(runner.state):
             how = "name it with --window, `window:` in the plan or modelOverrides in settings.json"
-            runner.append(Noted("notice", f"the context window of {name} is not known: {room.GUESS:,} tokens is a guess; {how}"))
+            runner.append(
+                Noted("notice", f"the context window of {name} is not known: {room.GUESS:,} tokens is a guess; {how}")
+            )
         world.log.sync()
         return runner.run()
 

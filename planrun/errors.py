@@ -1,18 +1,18 @@
 """Every error that planrun raises on purpose, with the exit code and the outcome word that a user sees.
 
-    PlanrunError
-    ├── UsageError            2   usage             wrong arguments; nothing ran
-    ├── PlanInvalid           2   plan_invalid      the plan file has faults (`faults` lists all of them)
-    ├── ConfigError           2   config            settings, endpoint address, key or model name refused
-    │   └── ReplayMismatch                              a recorded session does not answer this request
-    ├── SessionBusy           5   session_busy      another process writes this session
-    ├── SessionDamaged        5   session_damaged   the log cannot be trusted (`line` says where)
-    ├── PlanChanged           5   plan_changed      the plan file is not the one that the session recorded
-    ├── StorageError          5   session_damaged   the log cannot be written (full, read-only, vanished)
-    ├── NeedsHuman            4   needs_human       somebody has to answer first
-    ├── ProviderError        75   provider          the endpoint failed and retrying will not help now
-    ├── ContextOverflow       3   context           the endpoint said that the request is too long
-    └── Interrupted    130, 143   interrupted       SIGINT or SIGTERM
+PlanrunError
+├── UsageError            2   usage             wrong arguments; nothing ran
+├── PlanInvalid           2   plan_invalid      the plan file has faults (`faults` lists all of them)
+├── ConfigError           2   config            settings, endpoint address, key or model name refused
+│   └── ReplayMismatch                              a recorded session does not answer this request
+├── SessionBusy           5   session_busy      another process writes this session
+├── SessionDamaged        5   session_damaged   the log cannot be trusted (`line` says where)
+├── PlanChanged           5   plan_changed      the plan file is not the one that the session recorded
+├── StorageError          5   session_damaged   the log cannot be written (full, read-only, vanished)
+├── NeedsHuman            4   needs_human       somebody has to answer first
+├── ProviderError        75   provider          the endpoint failed and retrying will not help now
+├── ContextOverflow       3   context           the endpoint said that the request is too long
+└── Interrupted    130, 143   interrupted       SIGINT or SIGTERM
 """
 
 from __future__ import annotations

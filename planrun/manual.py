@@ -90,7 +90,9 @@ def _planned(state: State, path: Path, wanted: Wanted) -> tuple[tuple[Summarise,
     """The summaries that are worth it, no model being asked, and what they come to."""
     unready = manual.unready(state)
     if unready is not None:
-        raise NeedsHuman(f"session {path.stem} cannot be compacted now: {unready}; `planrun resume {path.stem}` goes on from there")
+        raise NeedsHuman(
+            f"session {path.stem} cannot be compacted now: {unready}; `planrun resume {path.stem}` goes on from there"
+        )
     count = context.count(state.view)
     if count < manual.FEWEST and not wanted.force:
         return (), Compaction(None, f"the context has {count} messages only; --force compacts it all the same")

@@ -78,7 +78,11 @@ def resumed(state: State, settings: Settings, ask: Ask) -> Noted:
     options.setdefault("until", None)
     model = settings.model if settings.origins.get("model", "default").startswith(("flag", "environment")) else None
     return Noted(
-        "resumed", f"resumed by pid {os.getpid()}", options=options, settings=settings.public(), model=model or state.model or None
+        "resumed",
+        f"resumed by pid {os.getpid()}",
+        options=options,
+        settings=settings.public(),
+        model=model or state.model or None,
     )
 
 

@@ -41,12 +41,18 @@ class Scratch:
 
     def run(self, script: Any, ask: api.Ask | None = None, crash: tuple[int, Moment] | None = None) -> api.Result:
         ask = ask or api.Ask(session="s")
-        return self._drive(lambda front, seams: api.run(
-            self.plan_path, ask, front, cwd=self.folder, environ=self.environ, seams=seams), script, crash)
+        return self._drive(
+            lambda front, seams: api.run(self.plan_path, ask, front, cwd=self.folder, environ=self.environ, seams=seams),
+            script,
+            crash,
+        )
 
     def resume(self, script: Any, ask: api.Ask | None = None, crash: tuple[int, Moment] | None = None) -> api.Result:
-        return self._drive(lambda front, seams: api.resume(
-            "s", ask or api.Ask(), front, cwd=self.folder, environ=self.environ, seams=seams), script, crash)
+        return self._drive(
+            lambda front, seams: api.resume("s", ask or api.Ask(), front, cwd=self.folder, environ=self.environ, seams=seams),
+            script,
+            crash,
+        )
 
     def _drive(
         self, act: Callable[[api.Front, api.Seams], api.Result], script: Any, crash: tuple[int, Moment] | None

@@ -212,8 +212,14 @@ def test_unanswered_calls_come_in_call_order() -> None:
         ([*_pair("ok"), Message("user", "b")], "message at record 5: a user message directly after a tool message"),
         ([*_pair("ok"), *_pair("ok")], "message at record 6: a call id is used twice"),
         ([*_pair("ok"), Message("tool", "again", (), "a")], "message at record 5: a tool result without its call before it"),
-        ([Message("user", "a"), Message("assistant", None, (ToolCall("", "Bash", "{}"),))], "message at record 3: a call without an id"),
-        ([Message("user", "a"), Message("assistant", " "), Message("user", "b")], "message at record 3: an empty assistant message"),
+        (
+            [Message("user", "a"), Message("assistant", None, (ToolCall("", "Bash", "{}"),))],
+            "message at record 3: a call without an id",
+        ),
+        (
+            [Message("user", "a"), Message("assistant", " "), Message("user", "b")],
+            "message at record 3: an empty assistant message",
+        ),
         (list(_pair("ok"))[:2], "calls ['a'] have no result"),
     ],
 )

@@ -36,8 +36,6 @@ def command(session_dir: Path | None, format: str) -> None:
         return
     from json import dumps
 
-    shown = [
-        (name, one_line(value if isinstance(value, str) else dumps(value), 60), origin) for name, value, origin in rows
-    ]
+    shown = [(name, one_line(value if isinstance(value, str) else dumps(value), 60), origin) for name, value, origin in rows]
     wide = [max(len(row[column]) for row in shown) for column in range(2)]
     say("\n".join(f"{name.ljust(wide[0])}  {value.ljust(wide[1])}  {origin}" for name, value, origin in shown))

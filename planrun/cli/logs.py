@@ -21,9 +21,7 @@ _PAUSE = 0.2  # seconds between two looks at a growing log
 @click.command("logs")
 @click.argument("session", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Go on with new records until the run ends.")
-@click.option(
-    "--format", type=click.Choice(["text", "jsonl"]), default="text", show_default=True, help="jsonl: the raw lines."
-)
+@click.option("--format", type=click.Choice(["text", "jsonl"]), default="text", show_default=True, help="jsonl: the raw lines.")
 @session_dir_option
 def command(session: str | None, follow: bool, format: str, session_dir: Path | None) -> None:
     """Print the records of a session, one line each: number, local time, step, type, what happened.

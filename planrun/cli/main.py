@@ -31,9 +31,7 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """`planrun PLAN.yaml` is `planrun run PLAN.yaml`."""
         name = args[0]
         if name in COMMANDS or ctx.resilient_parsing:

@@ -115,10 +115,14 @@ def _said(state: State, event: Said) -> State:
             return with_step(
                 state,
                 index,
-                lambda s: evolve(s, briefed=True, nudges=s.nudges + nudge, empties=0, told_landing=s.told_landing or event.landing),
+                lambda s: evolve(
+                    s, briefed=True, nudges=s.nudges + nudge, empties=0, told_landing=s.told_landing or event.landing
+                ),
             )
         case "model", _:
-            return with_step(state, index, lambda s: evolve(s, checks=(), empties=0, nudges=0 if event.tool_calls else s.nudges))
+            return with_step(
+                state, index, lambda s: evolve(s, checks=(), empties=0, nudges=0 if event.tool_calls else s.nudges)
+            )
         case "tool", _:
             return _answered(state, index, event)
     return state

@@ -23,7 +23,9 @@ def faults(view: View) -> list[str]:
         if segment.entries:
             first, last = segment.ends
             if (previous, first) not in _IN_TURN:
-                found.append(f"message at record {segment.entries[0].seq}: {next(iter(_misplaced(segment.entries[0].message, previous)))}")
+                found.append(
+                    f"message at record {segment.entries[0].seq}: {next(iter(_misplaced(segment.entries[0].message, previous)))}"
+                )
             if segment.faults:
                 found += segment.faults
             previous = last

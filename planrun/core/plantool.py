@@ -49,7 +49,9 @@ def judge(call: ToolCall, step: Step, others: Container[str]) -> Judgement:
     wanted = arguments.get("step_id") or step.id
     if wanted != step.id:
         known = "" if wanted in others else f"; there is no step {json.dumps(wanted)}"
-        return Refused(f"The current step is {step.id}, not {json.dumps(wanted)}{known}. Nothing changed. Work on {step.id} only.")
+        return Refused(
+            f"The current step is {step.id}, not {json.dumps(wanted)}{known}. Nothing changed. Work on {step.id} only."
+        )
     note = arguments.get("note")
     if note is not None and not isinstance(note, str):
         note = json.dumps(note, ensure_ascii=False)
@@ -74,7 +76,9 @@ def _by_model(step: Step) -> tuple:  # type: ignore[type-arg]
 
 def _due(step: Step) -> str:
     lines = [f"- {outputs.describe(f)}" for f in _by_model(step)]
-    return "Call UpdatePlanStep again with output:\n" + "\n".join(lines) if lines else "Call UpdatePlanStep again without output."
+    return (
+        "Call UpdatePlanStep again with output:\n" + "\n".join(lines) if lines else "Call UpdatePlanStep again without output."
+    )
 
 
 def _misplaced(unknown: list[str], step: Step) -> str:

@@ -130,7 +130,9 @@ def nudge(number: int, step: Step) -> str:
 
 NO_ANSWER = "(no answer)"
 CONTINUE = "Go on."
-INTERRUPTED = "The run was interrupted during this call. It may have taken effect; it was not run again. Check before you repeat it."
+INTERRUPTED = (
+    "The run was interrupted during this call. It may have taken effect; it was not run again. Check before you repeat it."
+)
 NOT_RUN = "Not run: step {step} had already ended."
 REPEATED = (
     "\n\nYou have made this call {rounds} times with the same result. Do something else, or end the step with UpdatePlanStep."

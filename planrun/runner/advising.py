@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planrun.core.events import Noted
 from planrun.core.asides import NEXT_TO_NOTHING
+from planrun.core.events import Noted
 from planrun.core.state import State
 from planrun.runner.world import World
 

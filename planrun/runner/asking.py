@@ -86,9 +86,7 @@ def described(tools: Mapping[str, Tool], step: Step) -> tuple[bytes, str]:
     return data, hashlib.sha256(data).hexdigest()
 
 
-def _kept(
-    state: State, step: Step, reply: Reply, seconds: float, price: Price | None, estimate: int
-) -> Iterator[Event]:
+def _kept(state: State, step: Step, reply: Reply, seconds: float, price: Price | None, estimate: int) -> Iterator[Event]:
     if reply.message is not None and reply.refusal is None:
         message = _distinct(reply.message, state)
         yield Said.of(message, "model", step.id, state.step_state(step.id).attempt)

@@ -51,7 +51,8 @@ def run(world: World, state: State, action: RunCalls) -> Iterator[Event]:
     if not first.tool.read_only:
         world.log.sync()
     results: dict[str, tuple[ToolResult, float | None]] = {
-        call_id: (ToolResult(f"Not allowed: a hook denied this call: {why}", "denied"), None) for call_id, why in reasons.items()
+        call_id: (ToolResult(f"Not allowed: a hook denied this call: {why}", "denied"), None)
+        for call_id, why in reasons.items()
     }
     results |= zip((r.call.id for r in running), _results(world, state, action.step, running), strict=True)
     for ready in batch:
@@ -126,9 +127,7 @@ def _admit(world: World, state: State, step_id: str, call: ToolCall) -> Ready | 
             return _asked(state, step_id, call, tool, arguments, reason) or Ready(call, tool, arguments)
 
 
-def _asked(
-    state: State, step_id: str, call: ToolCall, tool: Tool, arguments: BaseModel, reason: str
-) -> list[Event]:
+def _asked(state: State, step_id: str, call: ToolCall, tool: Tool, arguments: BaseModel, reason: str) -> list[Event]:
     """Nothing once exactly this call was approved; else the question, or the answer where it was denied."""
     digest = scope.digest_of(call.id, tool.name, call.arguments)
     match scope.approved(state, call.id, digest):

@@ -131,14 +131,26 @@ def _judge(world: World, state: State, step: Step, action: Verify) -> tuple[Call
             return "error", text, round(finished.seconds, 3)
         case ExistsCheck(patterns):
             missing = [p for p in patterns if not files.matches(world.workspace, [p])]
-            return "error" if missing else "ok", "".join(f"expected a file that matches {p}, found none. " for p in missing), None
+            return (
+                "error" if missing else "ok",
+                "".join(f"expected a file that matches {p}, found none. " for p in missing),
+                None,
+            )
         case UnchangedCheck(patterns):
             before = state.step_state(step.id).baseline or {}
             change = files.difference(before, files.digests(world.workspace, list(patterns)), list(patterns))
-            return "error" if change else "ok", f"expected no change to {', '.join(patterns)}; found: {change}" if change else "", None
+            return (
+                "error" if change else "ok",
+                f"expected no change to {', '.join(patterns)}; found: {change}" if change else "",
+                None,
+            )
         case FileOutput(field):
             found = files.describe(world.workspace, field.path or "")
-            return "ok" if found else "error", "" if found else f"expected the file {field.path} (output {field.name}), found none", None
+            return (
+                "ok" if found else "error",
+                "" if found else f"expected the file {field.path} (output {field.name}), found none",
+                None,
+            )
 
 
 def settle(world: World, state: State, action: Settle) -> Iterator[Event]:
@@ -160,5 +172,3 @@ def settle(world: World, state: State, action: Settle) -> Iterator[Event]:
             yield StepChanged(step.id, "failed", attempt, note, reason="output_invalid")
             return
     yield StepChanged(step.id, "done", attempt, action.note, output, files=found or None)
-
-

@@ -149,9 +149,4 @@ def ask_human(world: World, state: State, action: AskHuman) -> Iterator[Event]:
         reason = f"{action.text} Nobody can answer here; resume with --approve all, or on a terminal with --approve ask."
         yield Ended(Outcome.NEEDS_HUMAN, EXIT_CODES[Outcome.NEEDS_HUMAN], reason)
         return
-    yield Approval(
-        "approved" if answer.yes else "denied", action.subject, action.step, action.digest, action.text, answer.by
-    )
-
-
-
+    yield Approval("approved" if answer.yes else "denied", action.subject, action.step, action.digest, action.text, answer.by)

@@ -44,7 +44,5 @@ def _decoded(line: bytes) -> Any:
     except ValueError:
         return None
     return (
-        body
-        if isinstance(body, dict) and isinstance(body.get("step"), str) and isinstance(body.get("status"), str)
-        else None
+        body if isinstance(body, dict) and isinstance(body.get("step"), str) and isinstance(body.get("status"), str) else None
     )

@@ -31,17 +31,13 @@ def ended(event: CallEnded, state: State) -> Iterator[Line]:
         what = "command" if event.name == "run" else "check"
         again = " again, at the end" if event.call_id.startswith("recheck:") else ""
         verdict = f"{'ended' if event.name == 'run' else 'passed'}" if ok else "failed"
-        yield Line(
-            f"{at}{what} {verdict}{again}{took}" + ("" if ok else f": {text}"), "plain" if ok else "bad", stays=not ok
-        )
+        yield Line(f"{at}{what} {verdict}{again}{took}" + ("" if ok else f": {text}"), "plain" if ok else "bad", stays=not ok)
         if ok and text:
             yield Line(f"  {text}", "dim", VERBOSE)
     elif event.name != _PLAN_TOOL:
         worth = not ok or (event.seconds or 0.0) >= _SLOW
         words = "ended" if ok else f"ended with {event.status}"
-        yield Line(
-            f"{at}{one_line(event.name, 40)} {words}{took}", "plain" if ok else "note", NORMAL if worth else VERBOSE
-        )
+        yield Line(f"{at}{one_line(event.name, 40)} {words}{took}", "plain" if ok else "note", NORMAL if worth else VERBOSE)
 
 
 def subject(event: CallStarted, state: State, limit: int = 120) -> str:

@@ -10,9 +10,7 @@ from planrun.views.words import amount, one_line, plural
 def boundary(event: Compacted) -> str:
     """`boundary before b: compact, 3 tool results elided, 4,210 -> 1,130 tokens`"""
     where = (
-        f"boundary before {one_line(event.boundary, 60)}"
-        if event.boundary
-        else f"compaction ({one_line(event.trigger, 40)})"
+        f"boundary before {one_line(event.boundary, 60)}" if event.boundary else f"compaction ({one_line(event.trigger, 40)})"
     )
     parts = [one_line(event.strategy, 40), *_what(event)]
     return f"{where}: {', '.join(parts)}, {amount(event.tokens_before)} -> {amount(event.tokens_after)} tokens"

@@ -9,9 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from planrun.core.plan import Json
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_WORK = frozenset(
-    {"step_failed", "verify_failed", "output_invalid"}
-)  # the work failed; anything else is an error around it
+_WORK = frozenset({"step_failed", "verify_failed", "output_invalid"})  # the work failed; anything else is an error around it
 
 
 def junit(result: dict[str, Json]) -> bytes:
@@ -59,9 +57,7 @@ def _verdict(case: Element, result: dict[str, Json]) -> None:
     """How the run as a whole ended, on the step that it ended in."""
     outcome, reason = _clean(result["outcome"] or "unfinished"), _clean(result["reason"] or "the run has not ended")
     if outcome != "finished":
-        SubElement(
-            case, "failure" if outcome in _WORK else "error", type=outcome, message=_first_line(reason)
-        ).text = reason
+        SubElement(case, "failure" if outcome in _WORK else "error", type=outcome, message=_first_line(reason)).text = reason
 
 
 def _first_line(text: str) -> str:

@@ -43,6 +43,4 @@ def table(rows: list[dict[str, Json]], here: str) -> str:
         partial = " (partial)" if each["partial"] else ""
         lines.append((str(each["session"]), f"{each['outcome']}{partial}", steps, started, f"{name}{elsewhere}"))
     widths = [max(len(line[column]) for line in lines) for column in range(4)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(w) for cell, w in zip(line, widths, strict=False)), line[4]]) for line in lines
-    )
+    return "\n".join("  ".join([*(cell.ljust(w) for cell, w in zip(line, widths, strict=False)), line[4]]) for line in lines)

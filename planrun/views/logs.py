@@ -85,9 +85,7 @@ def _responded(event: Responded) -> str:
     if event.error is not None:
         return f"failed after {duration(event.seconds)}, {event.retries} retries: {event.error}"
     usage = event.usage or {}
-    counts = (
-        ", ".join(f"{amount(v)} {k.replace('_', ' ')}" for k, v in usage.items() if v is not None) or "usage unknown"
-    )
+    counts = ", ".join(f"{amount(v)} {k.replace('_', ' ')}" for k, v in usage.items() if v is not None) or "usage unknown"
     cost = f", {money(event.cost_usd)}" if event.cost_usd is not None else ""
     retries = f", {event.retries} retries" if event.retries else ""
     return f"after {duration(event.seconds)}{retries}: {counts}{cost}" + (

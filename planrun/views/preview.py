@@ -36,9 +36,7 @@ def preview(state: State, tool_tokens: Callable[[Step], float]) -> dict[str, Jso
     }
 
 
-def _step(
-    state: State, step: Step, strategy: str | None, fresh: bool, tool_tokens: Callable[[Step], float]
-) -> dict[str, Json]:
+def _step(state: State, step: Step, strategy: str | None, fresh: bool, tool_tokens: Callable[[Step], float]) -> dict[str, Json]:
     tokens = None if step.prompt is None else round(_first_request(state, step, fresh) + tool_tokens(step))
     return {
         "id": step.id,

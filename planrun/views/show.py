@@ -58,9 +58,7 @@ def _steps(state: State) -> str:
     rows: list[tuple[str, ...]] = [("STEP", "STATUS", "TRIES", "TURNS", "TIME", "TOKENS", "COST", "NOTE")]
     rows += [_row(step, now) for step, now in zip(state.plan.steps, state.steps, strict=True)]
     widths = [max(len(row[column]) for row in rows) for column in range(7)]
-    return "\n".join(
-        "  ".join([*(_cell(row[i], widths[i], right=i > 1) for i in range(7)), row[7]]).rstrip() for row in rows
-    )
+    return "\n".join("  ".join([*(_cell(row[i], widths[i], right=i > 1) for i in range(7)), row[7]]).rstrip() for row in rows)
 
 
 def _cell(text: str, width: int, *, right: bool) -> str:

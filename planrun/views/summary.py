@@ -48,9 +48,7 @@ def _usage(usage: dict[str, Json], result: dict[str, Json]) -> str:
     tokens = amount(_number(usage["prompt_tokens"]) + _number(usage["completion_tokens"]))
     about = " (partly estimated)" if usage["estimated"] else ""
     cost = _data(money(_cost(usage["cost_usd"])))
-    return (
-        f"{usage['requests']} requests, {tokens} tokens{about}, cost {cost}. Session {_data(result['session'] or '')}."
-    )
+    return f"{usage['requests']} requests, {tokens} tokens{about}, cost {cost}. Session {_data(result['session'] or '')}."
 
 
 def _number(value: Json) -> float:

@@ -58,9 +58,7 @@ def tell(record: Record, state: State) -> Iterator[Line]:  # noqa: C901 - a case
             text += f": {one_line(event.text or event.command)}"
             yield Line(text, "bad" if bad else "dim", NORMAL if bad else VERBOSE, stays=bad)
         case Noted() as event:
-            yield Line(
-                f"{place(state, event.step)}{one_line(event.text, 400) or one_line(event.kind)}", "note", stays=True
-            )
+            yield Line(f"{place(state, event.step)}{one_line(event.text, 400) or one_line(event.kind)}", "note", stays=True)
         case Session() as event:
             yield Line(f"the plan as it is now in {one_line(event.plan_path)} is adopted", "note", stays=True)
         case Ended():

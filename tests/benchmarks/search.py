@@ -48,7 +48,9 @@ def events(count: int) -> Iterator[Event]:
         step, call = f"step-{number * 20 // count}", f"call_{number // 2}"
         if number % 2 == 0:
             yield Requested("0" * 64, 20_000, 40, 21_000, step)
-            yield Responded({"prompt_tokens": 20_000, "cached_tokens": 19_000, "completion_tokens": 90}, "m", 1.234, cost_usd=0.01)
+            yield Responded(
+                {"prompt_tokens": 20_000, "cached_tokens": 19_000, "completion_tokens": 90}, "m", 1.234, cost_usd=0.01
+            )
             yield Said.of(Message("assistant", text, (ToolCall(call, "Bash", '{"command":"ls"}'),)), "model", step, 1)
             yield CallStarted(call, "Bash", step)
         else:
@@ -86,11 +88,15 @@ def main() -> None:
         seconds = timed([*search, RARE], project)
         index = (log.parent / NAME).stat().st_size
         print(f"{count:,} messages, {text / 1e6:.0f} MB of text, log {log.stat().st_size / 1e6:.0f} MB")
-        print(f"index built in {seconds:.1f} s: {text / 1e6 / seconds:.1f} MB/s, {index / 1e6:.0f} MB, {index / text:.2f} x text")
+        print(
+            f"index built in {seconds:.1f} s: {text / 1e6 / seconds:.1f} MB/s, {index / 1e6:.0f} MB, {index / text:.2f} x text"
+        )
         others = {"rg": ["rg", "-F", "-c"], "grep": ["env", "LC_ALL=C", "grep", "-F", "-c"]}
         found = {name: argv for name, argv in others.items() if shutil.which(name)}
         for query in QUERIES:
-            ways = {"planrun": [*search, *query.split(" ", 1)]} | {n: [*a, query.split()[0], str(log)] for n, a in found.items()}
+            ways = {"planrun": [*search, *query.split(" ", 1)]} | {
+                n: [*a, query.split()[0], str(log)] for n, a in found.items()
+            }
             rounds = {name: [] for name in ways}  # type: dict[str, list[float]]
             for _, (name, argv) in itertools.product(range(ROUNDS), ways.items()):
                 rounds[name].append(timed(argv, project))

@@ -92,18 +92,14 @@ def planrun(folder: Path, server: LoopbackServer, *args: str, env: Mapping[str, 
     return Ran(done.returncode, out, err, server, folder)
 
 
-def run(
-    folder: Path, script: Any, *args: str, plan: str | Path = PLAN, env: Mapping[str, str] | None = None
-) -> Ran:
+def run(folder: Path, script: Any, *args: str, plan: str | Path = PLAN, env: Mapping[str, str] | None = None) -> Ran:
     """`planrun run` on a plan (its text, or the file of a case) against an endpoint with this script."""
     write(folder, plan)
     with serving(script) as server:
         return planrun(folder, server, "run", "plan.yaml", "--session", "s", "--format", "json", *args, env=env)
 
 
-def resume(
-    folder: Path, script: Any, *args: str, session: str = "s", env: Mapping[str, str] | None = None
-) -> Ran:
+def resume(folder: Path, script: Any, *args: str, session: str = "s", env: Mapping[str, str] | None = None) -> Ran:
     with serving(script) as server:
         return planrun(folder, server, "resume", session, "--format", "json", *args, env=env)
 

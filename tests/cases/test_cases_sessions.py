@@ -270,5 +270,3 @@ def test_comp_09_a_kill_behind_a_boundary_changes_no_byte(tmp_path: Path) -> Non
     assert ran.ended == OK
     # The placeholder names the record, so both logs must have the same numbers up to here: they have.
     assert ran.server.requests[0].raw == control.server.requests[2].raw
-
-

@@ -143,7 +143,10 @@ def test_what_was_too_long_is_read_in_pages_at_the_path_that_was_named(tmp_path:
         if len(results) == 1:
             path = next(word.rstrip(",") for word in results[0].split() if "tool-output" in word)
             asked.append(path)
-            both = [("Read", {"file_path": path, "offset": 30_000, "limit": 3}, "r"), ("Bash", {"command": f"tail -n1 {path}"}, "b")]
+            both = [
+                ("Read", {"file_path": path, "offset": 30_000, "limit": 3}, "r"),
+                ("Bash", {"command": f"tail -n1 {path}"}, "b"),
+            ]
             return calls(both)
         return done({})
 

@@ -31,9 +31,7 @@ def test_python_m_planrun(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("env", [ASCII, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "ascii:strict"}])
 @pytest.mark.parametrize("form", ["text", "json", "jsonl"])
-def test_a_stream_that_is_not_unicode_changes_nothing_but_the_spelling(
-    tmp_path: Path, env: dict[str, str], form: str
-) -> None:
+def test_a_stream_that_is_not_unicode_changes_nothing_but_the_spelling(tmp_path: Path, env: dict[str, str], form: str) -> None:
     (tmp_path / "plan.yaml").write_text(WIDE, encoding="utf-8")
     done = finished(tmp_path, "run", "plan.yaml", "--format", form, "--session", "s", env=env)
     assert done.returncode == 0, done.stderr
@@ -65,9 +63,7 @@ def test_a_signal_ends_the_run_resumable(tmp_path: Path, number: signal.Signals)
 
 def test_interrupted_outside_of_a_run_is_130(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(SLOW, encoding="utf-8")
-    with start(
-        tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
-    ) as run:
+    with start(tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as run:
         until(run.stderr, b"running echo begun")
         with start(tmp_path, "logs", "-f", "s", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follow:
             until(follow.stdout, b"tool_start")
@@ -80,9 +76,7 @@ def test_interrupted_outside_of_a_run_is_130(tmp_path: Path) -> None:
 
 def test_following_sees_the_end_of_a_run(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(SLOW, encoding="utf-8")
-    with start(
-        tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
-    ) as run:
+    with start(tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as run:
         until(run.stderr, b"running echo begun")
         with start(tmp_path, "logs", "-f", "--format", "jsonl", "s", stdout=subprocess.PIPE) as follow:
             assert follow.stdout is not None
@@ -101,9 +95,7 @@ def test_a_reader_that_goes_away_ends_no_run(tmp_path: Path, form: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        with start(
-            tmp_path, "run", "plan.yaml", "--format", form, "--session", "s", stdout=writing, stderr=writing
-        ) as run:
+        with start(tmp_path, "run", "plan.yaml", "--format", form, "--session", "s", stdout=writing, stderr=writing) as run:
             assert run.wait(60) == 0
     finally:
         os.close(writing)

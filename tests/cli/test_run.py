@@ -68,9 +68,7 @@ def test_a_failed_step_is_exit_1_and_says_how_to_go_on(planrun: Call, plan: Path
 
 
 def test_the_way_to_resume_names_another_session_folder(planrun: Call, plan: Path, tmp_path: Path) -> None:
-    shown = planrun(
-        "run", "plan.yaml", "--until", "first", "--session", "s1", "--session-dir", str(tmp_path / "my logs")
-    )
+    shown = planrun("run", "plan.yaml", "--until", "first", "--session", "s1", "--session-dir", str(tmp_path / "my logs"))
     assert f"resume with: planrun resume s1 --session-dir '{tmp_path / 'my logs'}'" in shown.stderr
 
 
@@ -149,9 +147,7 @@ def test_summary_and_junit_are_written(planrun: Call, plan: Path, project: Path)
     assert (suite.tag, suite.get("name"), suite.get("tests")) == ("testsuite", "commands", "2")
 
 
-def test_a_result_file_that_cannot_be_written_is_refused_before_anything_runs(
-    planrun: Call, plan: Path, project: Path
-) -> None:
+def test_a_result_file_that_cannot_be_written_is_refused_before_anything_runs(planrun: Call, plan: Path, project: Path) -> None:
     (project / "folder").mkdir()
     shown = planrun("run", "plan.yaml", "--junit", "plan.yaml/j.xml")
     assert shown.exit_code == 2 and "--junit" in shown.stderr

@@ -18,7 +18,11 @@ def logs(project: Path) -> Path:
     folder = project / ".thclaws" / "sessions"
     here = str(project.resolve())
     write(folder, [said("the proxy of old")], "old", here)
-    events = [said("the proxy is down"), said("Connection refused " * 50, "tool", "two", name="Bash"), compacted(Insert("proxy trouble", 2, 3, 1))]
+    events = [
+        said("the proxy is down"),
+        said("Connection refused " * 50, "tool", "two", name="Bash"),
+        compacted(Insert("proxy trouble", 2, 3, 1)),
+    ]
     write(folder, events, "young", here)
     return folder
 
@@ -44,7 +48,9 @@ def test_search_as_json(planrun: Call, logs: Path) -> None:
     assert len(hit["snippet"]) <= 300
 
 
-def test_search_in_another_session_and_in_all(planrun: Call, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_in_another_session_and_in_all(
+    planrun: Call, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "proxy of old" in planrun("search", "proxy", "--session", "ol").stdout
     every = planrun("search", "proxy", "-a").stdout
     assert "old:2" not in every.split()[:1] and "old:2" in every and every.count("proxy") == 3

@@ -10,9 +10,7 @@ import pytest
 from tests.cli.conftest import COMMANDS
 from tests.cli.processes import on_terminal
 
-ASKING = (
-    "version: 1\nsteps:\n  - {id: a, title: 'T[red]t[/red]', run: echo, approve: before}\n  - {id: b, run: sleep 60}\n"
-)
+ASKING = "version: 1\nsteps:\n  - {id: a, title: 'T[red]t[/red]', run: echo, approve: before}\n  - {id: b, run: sleep 60}\n"
 ESCAPE = "\x1b"
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -73,9 +71,7 @@ def test_no_colour_where_it_is_not_wanted(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(COMMANDS, encoding="utf-8")
     with on_terminal(tmp_path, "run", "plan.yaml", env={"NO_COLOR": "1"}) as terminal:
         shown = terminal.rest()
-    colours = {
-        code for found in SGR.findall(shown) for code in found[2:-1].split(";") if code.startswith(("3", "4", "9"))
-    }
+    colours = {code for found in SGR.findall(shown) for code in found[2:-1].split(";") if code.startswith(("3", "4", "9"))}
     assert terminal.process.returncode == 0 and colours <= {"39", "49"}
 
 

@@ -237,7 +237,9 @@ def test_the_first_request_is_small(tmp_path: Path) -> None:
 
 def test_a_plan_of_many_steps_stays_small(tmp_path: Path) -> None:
     names = [f"step-number-{i}" for i in range(200)]
-    run = project(tmp_path, *(shell(n, "true") for n in names[:100]), step(names[100]), *(shell(n, "true") for n in names[101:]))
+    run = project(
+        tmp_path, *(shell(n, "true") for n in names[:100]), step(names[100]), *(shell(n, "true") for n in names[101:])
+    )
     assert ended(run.run([done()])) == OK
     brief = run.messages()[1]["content"]
     assert len(brief) < 1_000
@@ -245,7 +247,9 @@ def test_a_plan_of_many_steps_stays_small(tmp_path: Path) -> None:
 
 
 def test_a_long_earlier_output_is_clipped_in_the_list_but_whole_where_it_is_used(tmp_path: Path) -> None:
-    run = project(tmp_path, step("a", output={"v": "string"}), step("b", "Use <${{ steps.a.output.v }}>."), step("c"), context="clear")
+    run = project(
+        tmp_path, step("a", output={"v": "string"}), step("b", "Use <${{ steps.a.output.v }}>."), step("c"), context="clear"
+    )
     long = "é中😀 " * 1_000
     run.run([done(v=long), done(), done()])
     assert f"<{long}>" in run.messages(1)[1]["content"]

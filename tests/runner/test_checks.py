@@ -104,7 +104,9 @@ CHECKS: dict[str, tuple[Wire, str, str, str]] = {
 @pytest.mark.parametrize("name", CHECKS)
 def test_each_kind_of_check(tmp_path: Path, name: str) -> None:
     check, spoil, mend, words = CHECKS[name]
-    run = project(tmp_path, shell("old", "mkdir -p t/deep; echo x > t/old; echo x > t/deep/m.py"), step("a", verify=[check], fix=1))
+    run = project(
+        tmp_path, shell("old", "mkdir -p t/deep; echo x > t/old; echo x > t/deep/m.py"), step("a", verify=[check], fix=1)
+    )
     assert ended(run.run([sh(spoil), done(), sh(mend), done()])) == OK
     refused = contents(run.messages(1 + 1), "tool")[-1]
     assert "its check failed" in refused
@@ -141,7 +143,12 @@ def test_a_check_may_use_the_output_that_is_claimed(tmp_path: Path) -> None:
     assert ended(run.run([done(f="no such"), done(f="plan.yaml")])) == OK
 
 
-LATER = [shell("a", "echo good > f", verify="grep -q good f"), shell("b", "true"), shell("c", "echo bad > f"), shell("d", "touch d")]
+LATER = [
+    shell("a", "echo good > f", verify="grep -q good f"),
+    shell("b", "true"),
+    shell("c", "echo bad > f"),
+    shell("d", "touch d"),
+]
 
 
 @pytest.mark.parametrize(
@@ -178,14 +185,18 @@ def last_user_note(messages: list[Wire]) -> str:
 
 
 def test_unchanged_is_asked_again_at_the_end(tmp_path: Path) -> None:
-    run = project(tmp_path, shell("old", "echo x > f"), shell("a", "true", verify={"unchanged": ["f"]}), shell("b", "echo y > f"))
+    run = project(
+        tmp_path, shell("old", "echo x > f"), shell("a", "true", verify={"unchanged": ["f"]}), shell("b", "echo y > f")
+    )
     result = run.run([])
     assert ended(result) == BROKEN
     assert "f changed" in reason(result) and "Steps since: b" in reason(result)
 
 
 def test_every_check_is_asked_exactly_once_more(tmp_path: Path) -> None:
-    run = project(tmp_path, shell("a", "true", verify=["echo a1 >> n", "echo a2 >> n"]), shell("b", "true", verify="echo b1 >> n"))
+    run = project(
+        tmp_path, shell("a", "true", verify=["echo a1 >> n", "echo a2 >> n"]), shell("b", "true", verify="echo b1 >> n")
+    )
     assert ended(run.run([])) == OK
     assert run.file("n").split() == ["a1", "a2", "b1", "a1", "a2", "b1"]
 

@@ -176,9 +176,7 @@ def test_a_resume_may_stop_at_another_step(tmp_path: Path) -> None:
 
 def test_needs_chooses_whose_outputs_a_step_sees(tmp_path: Path) -> None:
     makers = [shell(n, f"echo value-{n}", output={"v": "string"}) for n in ("one", "two", "three")]
-    run = project(
-        tmp_path, *makers, step("all"), step("some", needs=["two"]), step("none", needs=[]), context="clear"
-    )
+    run = project(tmp_path, *makers, step("all"), step("some", needs=["two"]), step("none", needs=[]), context="clear")
     assert ended(run.run([done(), done(), done()])) == OK
     seen = [[n for n in ("one", "two", "three") if f"value-{n}" in str(run.messages(i))] for i in range(3)]
     assert seen == [["one", "two", "three"], ["two"], []]
@@ -240,5 +238,3 @@ def test_a_timeout_is_told_to_the_next_attempt(tmp_path: Path) -> None:
 def test_words_alone_are_no_result(tmp_path: Path) -> None:
     run = project(tmp_path, step("a"), step("b"))
     assert ended(run.run([say("Step a is done."), done(), done()])) == OK
-
-

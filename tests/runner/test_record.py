@@ -24,7 +24,9 @@ def whole(folder: Path) -> Project:
     )  # fmt: skip
     run.human = Yes()
     long = "seq 1 200; touch made"
-    run.run([done(n=1), calls(("Bash", {"command": long}), ("Ls", {})), done(n=1), done(), call("Bash", command="touch c"), done()])
+    run.run(
+        [done(n=1), calls(("Bash", {"command": long}), ("Ls", {})), done(n=1), done(), call("Bash", command="touch c"), done()]
+    )
     return run
 
 

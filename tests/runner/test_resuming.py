@@ -32,7 +32,9 @@ def test_a_finished_run_has_nothing_left_to_do(tmp_path: Path) -> None:
 
 
 def test_a_failed_step_is_tried_again_and_nothing_is_skipped(tmp_path: Path) -> None:
-    run = project(tmp_path, shell("a", "echo a >> order"), shell("b", "test -e go && echo b >> order"), shell("c", "echo c >> order"))
+    run = project(
+        tmp_path, shell("a", "echo a >> order"), shell("b", "test -e go && echo b >> order"), shell("c", "echo c >> order")
+    )
     assert ended(run.run([])) == FAILED
     assert ended(run.resume([])) == FAILED
     (tmp_path / "go").touch()
@@ -167,7 +169,11 @@ EDITS: dict[str, tuple[dict[str, Any], ...]] = {
 def test_a_plan_that_changed_under_a_step(tmp_path: Path, edit: str, stop: str) -> None:
     run = project(tmp_path, *PROMPTS, context="keep")
     run.settings(permissions={"ask": ["Bash(make*)"]})
-    last = {"under way": [call("Ls"), ProviderError("away")], "failed": [call("Ls"), failed("no")], "asked": [call("Bash", command="make")]}
+    last = {
+        "under way": [call("Ls"), ProviderError("away")],
+        "failed": [call("Ls"), failed("no")],
+        "asked": [call("Bash", command="make")],
+    }
     run.run([done(), *last[stop]])
     changed(run, *EDITS[edit], context="keep")
     result = run.resume(lambda body: done(), again(rerun="stale"))

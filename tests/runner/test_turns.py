@@ -118,7 +118,10 @@ def test_a_failure_of_the_endpoint_is_no_turn_and_no_attempt(tmp_path: Path) -> 
 UNRUNNABLE = {
     "cut off": (ToolCall("w", "Write", '{"invalid":"{"}', "cut off by the output limit"), "cut off"),
     "not JSON": (ToolCall("w", "Write", '{"invalid":"{"}', "the arguments are not valid JSON"), "not valid JSON"),
-    "unknown tool": (ToolCall("w", "execute_python", "{}"), "The tools of this step are: Read, Write, Edit, Glob, Grep, Ls, Bash, "),
+    "unknown tool": (
+        ToolCall("w", "execute_python", "{}"),
+        "The tools of this step are: Read, Write, Edit, Glob, Grep, Ls, Bash, ",
+    ),
     "missing argument": (ToolCall("w", "Write", '{"file_path":"x"}'), "content"),
     "wrong type": (ToolCall("w", "Write", '{"file_path":"x","content":5}'), "content"),
     "unknown argument": (ToolCall("w", "Write", '{"file_path":"x","content":"","mode":1}'), "mode"),

@@ -24,9 +24,21 @@ def text(**more: Any) -> dict[str, Any]:
 RUN_OUTPUTS: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "a single string is stdout": ({"v": "string"}, "printf 'a\\n b\\n\\n'; echo e >&2", {"v": "a\n b"}),
     "stdout typed": ({"n": {"type": "integer", "from": "stdout"}}, "echo 42", {"n": 42}),
-    "json": ({"a": {"type": "integer", "from": "json"}, "b": text()}, 'echo log; echo \'{"a": 1, "b": "x"}\'', {"a": 1, "b": "x"}),
-    "the file": ({"a": "integer", "b": "string"}, "echo a=1 >> $PLANRUN_OUTPUT; echo b=x=y >> $PLANRUN_OUTPUT", {"a": 1, "b": "x=y"}),
-    "a block": ({"b": "string", "a": "string"}, "printf 'b<<END\\n1\\n2\\nEND\\na=\\n' > $PLANRUN_OUTPUT", {"b": "1\n2", "a": ""}),
+    "json": (
+        {"a": {"type": "integer", "from": "json"}, "b": text()},
+        'echo log; echo \'{"a": 1, "b": "x"}\'',
+        {"a": 1, "b": "x"},
+    ),
+    "the file": (
+        {"a": "integer", "b": "string"},
+        "echo a=1 >> $PLANRUN_OUTPUT; echo b=x=y >> $PLANRUN_OUTPUT",
+        {"a": 1, "b": "x=y"},
+    ),
+    "a block": (
+        {"b": "string", "a": "string"},
+        "printf 'b<<END\\n1\\n2\\nEND\\na=\\n' > $PLANRUN_OUTPUT",
+        {"b": "1\n2", "a": ""},
+    ),
     "unicode": ({"v": "string"}, "printf 'é中😀'", {"v": "é中😀"}),
     "nothing printed": ({"v": "string"}, "true", {"v": ""}),
     "optional": ({"a": text(required=False), "b": text(required=False)}, "true", {}),
@@ -84,9 +96,7 @@ def test_a_file_output_leaves_path_size_and_digest(tmp_path: Path) -> None:
     result = run.run([done()])
     assert ended(result) == OK
     assert result.state.steps[0].output == {"r": "r.txt"}
-    assert run.of("step")[1]["files"] == {
-        "r": {"path": "r.txt", "size": 4, "sha256": hashlib.sha256(b"data").hexdigest()}
-    }
+    assert run.of("step")[1]["files"] == {"r": {"path": "r.txt", "size": 4, "sha256": hashlib.sha256(b"data").hexdigest()}}
     assert "Read r.txt." in contents(run.messages(), "user")[-1]
 
 
@@ -170,7 +180,9 @@ def test_secrets_are_masked_wherever_they_come_up(tmp_path: Path) -> None:
         secrets=["MY_TOKEN"], output={"o": "${{ steps.b.output.o }}"},
     )  # fmt: skip
     run.environ |= {"MY_TOKEN": SECRET, "OPENAI_API_KEY": "planrun-test-KEY-123456"}
-    result = run.run([done(v=f"it is {SECRET}"), call("Bash", command="echo $MY_TOKEN planrun-test-KEY-123456; touch ok"), done(v="x")])
+    result = run.run(
+        [done(v=f"it is {SECRET}"), call("Bash", command="echo $MY_TOKEN planrun-test-KEY-123456; touch ok"), done(v="x")]
+    )
     assert ended(result) == OK
     log = run.log.read_text()
     assert SECRET not in log and "KEY-123456" not in log
@@ -219,7 +231,14 @@ def test_parameters_have_types(tmp_path: Path, name: str, given: str, value: obj
 
 @pytest.mark.parametrize(
     ("params", "word"),
-    [({"i": "many"}, "i"), ({"b": "maybe"}, "b"), ({"l": "x"}, "l"), ({"o": "[1]"}, "o"), ({"nope": "1"}, "nope"), ({}, "must")],
+    [
+        ({"i": "many"}, "i"),
+        ({"b": "maybe"}, "b"),
+        ({"l": "x"}, "l"),
+        ({"o": "[1]"}, "o"),
+        ({"nope": "1"}, "nope"),
+        ({}, "must"),
+    ],
 )
 def test_parameters_that_do_not_fit_stop_before_anything(tmp_path: Path, params: dict[str, Any], word: str) -> None:
     wanted = PARAMS | ({"must": {"type": "string", "required": True}} if not params else {})
@@ -242,5 +261,3 @@ def test_the_environment_names_hold_over_a_resume(tmp_path: Path) -> None:
     run.run([], ask(until="a"))
     del run.environ["WHO"]
     assert run.resume([]).state.steps[1].output == {"v": "first"}
-
-

@@ -170,10 +170,9 @@ def test_the_notice_of_a_guess_comes_once(tmp_path: Path) -> None:
 
 def test_a_boundary_summary_takes_the_place_of_the_finished_step(tmp_path: Path) -> None:
     run = project(tmp_path, step("a"), step("b"), context="summary", goal="The goal.")
-    talk = Reply(call("Bash", command="true").message)
     acts = iter([call("Bash", command="true"), call("Write", file_path="f", content="some words " * 100), done(), done()])
     result = run.run(lambda body: say(f"{SUMMARY} [7]") if summarises(body) else next(acts))
-    assert ended(result) == OK and talk.message is not None
+    assert ended(result) == OK
     last = sent(run)[-1]["messages"]
     assert [m["role"] for m in last] == ["system", "user", "assistant", "user"]
     assert last[1]["content"].startswith("Goal: The goal.") and SUMMARY in last[2]["content"]
@@ -255,12 +254,11 @@ def run_state(run: Project) -> Any:
 def test_a_summary_that_is_not_recorded_fails_loudly(tmp_path: Path) -> None:
     run = project(tmp_path / "first", step("one", **LONG), window=4_000)
     assert ended(run.run(reading(40))) == OK
-    lines = run.log.read_text().splitlines()
     other = project(tmp_path / "again", step("one", **LONG), window=4_000)
     model = replay_of(run.log, 0, read_plan)
     model._summaries.clear()  # type: ignore[attr-defined]
     result = other.run(model)
-    assert ended(result) == ("config", 2) and "no summary" in reason(result) and lines
+    assert ended(result) == ("config", 2) and "no summary" in reason(result)
     with pytest.raises(ReplayMismatch):
         model.complete(ModelRequest(b"{}", "x", purpose="summary"))
 

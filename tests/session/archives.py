@@ -15,7 +15,9 @@ from planrun.session import search as searching
 ORIGINS: dict[Role, Origin] = {"system": "runner", "user": "user", "assistant": "model", "tool": "tool"}
 
 
-def said(text: str | None, role: Role = "user", step: str | None = "one", calls: tuple[ToolCall, ...] = (), name: str | None = None) -> Said:
+def said(
+    text: str | None, role: Role = "user", step: str | None = "one", calls: tuple[ToolCall, ...] = (), name: str | None = None
+) -> Said:
     call_id = "c1" if role == "tool" else None
     return Said.of(Message(role, text, calls, call_id), ORIGINS[role], step, 1, name=name)
 

@@ -72,7 +72,8 @@ def test_ids(history: History, ids: str, found: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "ids", ["999", "0", "20-30", "5-4", "three", "no-such-step", "other:3", "../x:3", "ä", "3;4", "1", "99999999999999999999", ":3"]
+    "ids",
+    ["999", "0", "20-30", "5-4", "three", "no-such-step", "other:3", "../x:3", "ä", "3;4", "1", "99999999999999999999", ":3"],
 )
 def test_what_is_not_there_is_told(history: History, ids: str) -> None:
     given = history.expand(f"{ids},3")
@@ -105,7 +106,12 @@ def test_there_is_always_a_way_to_go_on(tmp_path: Path) -> None:
     texts = [f"<{i}>" + "x" * (i * 400) for i in range(8)]
     events = [said(text, "tool" if i == 5 else "user", "a" if i % 2 else "b", name="Read") for i, text in enumerate(texts)]
     history = History(tmp_path, write(tmp_path, [*events, compacted(Insert("s" * 3000, 2, 9, 1))]))
-    for ids, wanted in (("2-9", texts), ("a", texts[1::2]), ("10", ["s" * 3000, *texts]), ("9,8,2-4", [texts[7], texts[6], *texts[:3]])):
+    for ids, wanted in (
+        ("2-9", texts),
+        ("a", texts[1::2]),
+        ("10", ["s" * 3000, *texts]),
+        ("9,8,2-4", [texts[7], texts[6], *texts[:3]]),
+    ):
         pieces: dict[int, str] = {}
         rest, rounds = ids, 0
         while rest:

@@ -49,13 +49,17 @@ ASKED = st.fixed_dictionaries(
 PATTERNS = st.one_of(
     TEXTS,
     TEXTS.map(lambda text: f'"{text}"'),
-    st.lists(st.sampled_from(["error", "量子", "NOT", "AND", "OR", "(", ")", '"a b"', "and", "子", "*"]), max_size=7).map(" ".join),
+    st.lists(st.sampled_from(["error", "量子", "NOT", "AND", "OR", "(", ")", '"a b"', "and", "子", "*"]), max_size=7).map(
+        " ".join
+    ),
 )
 SLOW = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @SLOW
-@given(st.lists(st.lists(EVENTS, max_size=8), min_size=1, max_size=3), st.lists(st.tuples(PATTERNS, ASKED), min_size=1, max_size=6))
+@given(
+    st.lists(st.lists(EVENTS, max_size=8), min_size=1, max_size=3), st.lists(st.tuples(PATTERNS, ASKED), min_size=1, max_size=6)
+)
 def test_the_index_equals_a_scan(
     tmp_path_factory: pytest.TempPathFactory, parts: list[list[Event]], asks: list[tuple[str, dict[str, object]]]
 ) -> None:
@@ -167,7 +171,11 @@ def test_operators_in_mode_words_are_words_and_a_hint_says_so(tmp_path: Path) ->
 
 def test_a_hit_tells_where_it_is(tmp_path: Path) -> None:
     call = ToolCall("c", "Bash", json.dumps({"command": 'grep -r "timeout" src\nls'}))
-    events = [said("the plan", "system", None), said(None, "assistant", "two", (call,)), compacted(Insert("timeout was it", 2, 3, 2))]
+    events = [
+        said("the plan", "system", None),
+        said(None, "assistant", "two", (call,)),
+        compacted(Insert("timeout was it", 2, 3, 2)),
+    ]
     path = write(tmp_path, events)
     found = find(path, "timeout")
     by_kind = {hit.kind: hit for hit in found.hits}
@@ -210,7 +218,10 @@ def test_a_common_word_is_counted_and_ranked_up_to_a_bound(tmp_path: Path, monke
 def test_what_a_search_answered_is_not_found_again(tmp_path: Path) -> None:
     """Else every search for the same would find more than the last, and nothing could tell that a model goes in circles."""
     call = ToolCall("c", "SearchHistory", '{"pattern":"needle"}')
-    path = write(tmp_path, [said("a needle"), said("look", "assistant", "one", (call,)), said("#2 a needle", "tool", name="SearchHistory")])
+    path = write(
+        tmp_path,
+        [said("a needle"), said("look", "assistant", "one", (call,)), said("#2 a needle", "tool", name="SearchHistory")],
+    )
     assert numbers(find(path, "needle")) == [2]
     assert numbers(find(path, "look")) == [3]
 
@@ -221,7 +232,13 @@ def test_times(tmp_path: Path) -> None:
     moments = {2: 1769850000.0, 3: 1769850000.5}  # 2026-01-31 09:00:00 UTC
     body = "".join(json.dumps({**line, "timestamp": moments.get(line["seq"], line["timestamp"])}) + "\n" for line in lines)
     path.write_text(body, encoding="utf-8")
-    for same in ("2026-01-31T09:00:00Z", "2026-01-31T14:30:00+05:30", "2026-01-31 04:00-0500", "2026-01-31T10:00:00+01", "20260131T090000Z"):
+    for same in (
+        "2026-01-31T09:00:00Z",
+        "2026-01-31T14:30:00+05:30",
+        "2026-01-31 04:00-0500",
+        "2026-01-31T10:00:00+01",
+        "20260131T090000Z",
+    ):
         assert numbers(find(path, "old OR new", mode="boolean", since=same)) == [2, 3]
         assert numbers(find(path, "old OR new", mode="boolean", before=same)) == []
     assert numbers(find(path, "old OR new", mode="boolean", since="2026-01-31T09:00:00.2Z")) == [3]

@@ -24,7 +24,9 @@ from tests.session.archives import said, write
 def archive(ctx: ToolContext, tmp_path: Path) -> ToolContext:
     """A context with an archive of two sessions, seen from `s`."""
     write(tmp_path, [said("the needle of another session")], "other")
-    path = write(tmp_path, [said("a needle\x1b[2J"), said("hay " * 9000, "tool", name="Bash"), said("more hay", "assistant", "two")])
+    path = write(
+        tmp_path, [said("a needle\x1b[2J"), said("hay " * 9000, "tool", name="Bash"), said("more hay", "assistant", "two")]
+    )
     return replace(ctx, history=History(tmp_path, path))
 
 

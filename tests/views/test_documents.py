@@ -61,9 +61,7 @@ def test_junit_is_xml_whatever_the_text(text: str) -> None:
     case = ET.fromstring(junit(_with(text))).find("testcase")
     assert case is not None
     allowed = "".join(
-        c
-        for c in text
-        if c in "\t\n\r" or (ord(c) >= 32 and ord(c) not in (0xFFFE, 0xFFFF) and not 0xD800 <= ord(c) < 0xE000)
+        c for c in text if c in "\t\n\r" or (ord(c) >= 32 and ord(c) not in (0xFFFE, 0xFFFF) and not 0xD800 <= ord(c) < 0xE000)
     )
     assert case.get("name") == allowed
     failure = case.find("failure")
@@ -105,8 +103,7 @@ def test_a_run_that_was_refused_is_one_case_with_an_error() -> None:
 def test_the_result_of_a_run(tmp_path: Path, good: bool) -> None:
     scratch = Scratch(
         tmp_path,
-        "version: 1\nname: p\nsteps:\n  - {id: a, prompt: Do., output: {n: integer}}\n"
-        "output: {n: '${{ steps.a.output.n }}'}\n",
+        "version: 1\nname: p\nsteps:\n  - {id: a, prompt: Do., output: {n: integer}}\noutput: {n: '${{ steps.a.output.n }}'}\n",
     )
     ended = scratch.run([done(n=4) if good else failed("cannot")])
     found = result(ended.state, ended.path)

@@ -89,9 +89,7 @@ def test_a_run_in_lines(tmp_path: Path) -> None:
     left = iter(texts)
     for start in wanted:
         assert any(text.startswith(start) for text in left), f"{start!r} is missing, or comes too early, in {texts}"
-    assert not any("UpdatePlanStep refused: The step is not done" in text for text in texts), (
-        "a failed check is told once"
-    )
+    assert not any("UpdatePlanStep refused: The step is not done" in text for text in texts), "a failed check is told once"
 
 
 def test_what_stays_on_a_screen_is_what_is_done(tmp_path: Path) -> None:

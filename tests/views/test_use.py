@@ -50,7 +50,9 @@ def test_a_share_is_that_of_the_beginning_in_common(one: View, other: View) -> N
 
 def test_a_run_in_a_small_window(tmp_path: Path) -> None:
     made = project(tmp_path, step("one"), step("two", context="compact"))
-    script = iter([call("Bash", command="seq 1 400"), done(), *[call("Bash", command=f"seq {n} 900") for n in range(8)], done()])
+    script = iter(
+        [call("Bash", command="seq 1 400"), done(), *[call("Bash", command=f"seq {n} 900") for n in range(8)], done()]
+    )
     made.run(ScriptedModel(lambda body: next(script) if "tools" in body else say("no")), ask(flags={"window": 8_000}))
     use = use_of(made.log)
     found = as_json(use)
