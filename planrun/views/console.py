@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from planrun.core.events import Ended, Noted, Session
+from planrun.core.events import Ended, Noted, Session, StepChanged
 from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.models.base import Retry
@@ -18,6 +18,7 @@ from planrun.views.screen import Screen
 from planrun.views.tell import ending, tell
 from planrun.views.words import duration, one_line
 
+_TOLD_ALWAYS = (Session, Noted, StepChanged, Ended)  # events that may have a line even where only the end is asked for
 DEFAULT_FOLDER = Path(".thclaws", "sessions")
 
 
@@ -58,6 +59,8 @@ class Plain:
         self._path = path
 
     def __call__(self, record: Record, state: State) -> None:
+        if self._verbosity <= QUIET and not isinstance(record.event, _TOLD_ALWAYS):
+            return
         for line in lines(record, state, self._path):
             if line.level <= self._verbosity:
                 self._print(line.text, record.timestamp)
