@@ -51,8 +51,8 @@ class Damaged(Exception):
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[Connection]:
-    """The index of a folder, made if need be. Raises Unusable or Damaged, whatever goes wrong with it inside the block too."""
+def opened(folder: Path, busy: float = BUSY) -> Iterator[Connection]:
+    """The index of a folder, made if need be; another process is waited for `busy` seconds. Raises Unusable or Damaged, whatever goes wrong with it inside the block too."""
     import sqlite3
 
     path = folder / NAME
@@ -60,7 +60,7 @@ def opened(folder: Path) -> Iterator[Connection]:
         with _held(folder, fcntl.LOCK_SH):
             if not path.exists():
                 _create(path)
-            with contextlib.closing(sqlite3.connect(path, timeout=BUSY, isolation_level=None)) as db:
+            with contextlib.closing(sqlite3.connect(path, timeout=busy, isolation_level=None)) as db:
                 _prepare(db)
                 yield db
     except OSError as error:

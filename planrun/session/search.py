@@ -38,7 +38,7 @@ _PIECE = re.compile(r"(?:[0-9A-Za-z]|[^\x00-\x7f])+")
 _UNSHOWN = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 
 
-def search(paths: Sequence[Path], asked: Search, *, indexed: bool = True) -> Found:
+def search(paths: Sequence[Path], asked: Search, *, indexed: bool = True, busy: float = index.BUSY) -> Found:
     """What the logs at `paths`, all of one folder, hold of `asked`: all of them, or the only one. Raises Unclear."""
     only = Filter.of(asked, *span(asked, time.time()))
     query = parse(asked.pattern, asked.mode)
@@ -46,7 +46,7 @@ def search(paths: Sequence[Path], asked: Search, *, indexed: bool = True) -> Fou
         return Found(message=NOTHING)
     if not paths:
         return Found(message="there is no session to search")
-    ask = _Ask(tuple(paths), asked, query, only, [])
+    ask = _Ask(tuple(paths), asked, query, only, [], busy)
     found = _through_index(ask) if indexed else None
     return found if found is not None else _by_scan(ask)
 
@@ -59,6 +59,7 @@ class _Ask(NamedTuple):
     query: Query
     only: Filter
     notices: list[str]
+    busy: float
 
     @property
     def folder(self) -> Path:
@@ -74,7 +75,7 @@ def _through_index(ask: _Ask) -> Found | None:
     """None where there can be no index just now. A damaged one is made anew."""
     for again in (True, False):
         try:
-            with index.opened(ask.folder) as db:
+            with index.opened(ask.folder, ask.busy) as db:
                 _catch_up(db, ask)
                 db.execute("begin")  # all that follows sees one state of the index
                 return _answer(db, ask)

@@ -9,6 +9,7 @@ from planrun.core.archive import Found, Search
 from planrun.core.edits import Edit
 from planrun.core.events import CallEnded, Compacted, Event, Said, Session
 from planrun.core.messages import Message, Origin, Role, ToolCall
+from planrun.session import index
 from planrun.session import log as logs
 from planrun.session import search as searching
 
@@ -53,9 +54,9 @@ def append(path: Path, events: Iterable[Event]) -> None:
     log.close()
 
 
-def find(where: Path | list[Path], pattern: str, *, indexed: bool = True, **asked: object) -> Found:
+def find(where: Path | list[Path], pattern: str, *, indexed: bool = True, busy: float = index.BUSY, **asked: object) -> Found:
     paths = where if isinstance(where, list) else [where]
-    return searching.search(paths, Search(pattern, **asked), indexed=indexed)  # type: ignore[arg-type]
+    return searching.search(paths, Search(pattern, **asked), indexed=indexed, busy=busy)  # type: ignore[arg-type]
 
 
 def numbers(found: Found) -> list[int]:

@@ -204,13 +204,10 @@ def test_the_better_match_comes_first_and_the_newer_of_equals(tmp_path: Path) ->
     assert [hit.record for hit in find(write(tmp_path, events), "proxy").hits] == [4, 3, 2]
 
 
-def test_a_common_word_is_counted_and_ranked_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from planrun.session import search
-
-    monkeypatch.setattr(search, "WINDOW", 20)
-    path = write(tmp_path, [said(f"common {i}") for i in range(50)])
+def test_a_common_word_is_counted_and_ranked_up_to_a_bound(tmp_path: Path) -> None:
+    path = write(tmp_path, [said(f"common {i}") for i in range(WINDOW + 30)])
     found = find(path, "common", limit=3)
-    assert (found.total, found.more) == (20, True)
+    assert (found.total, found.more) == (WINDOW, True)
     assert min(hit.record for hit in found.hits) > 31
     assert find(path, "common", limit=3, indexed=False)._replace(hits=()) == found._replace(hits=())
 
@@ -352,14 +349,13 @@ def test_where_there_can_be_no_index_a_scan_finds_the_same(tmp_path: Path) -> No
     assert "without the index" in found.notices[0]
 
 
-def test_a_locked_index_is_passed_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "BUSY", 0.05)
+def test_a_locked_index_is_passed_by(tmp_path: Path) -> None:
     path = write(tmp_path, [said("needle")])
     find(path, "needle")
     append(path, [said("needle")])
     db = sqlite3.connect(tmp_path / index.NAME, isolation_level=None)
     db.execute("begin exclusive")
-    found = find(path, "needle")
+    found = find(path, "needle", busy=0.05)
     assert (found.total, [n.startswith("searched without the index") for n in found.notices]) == (2, [True])
     db.close()
     assert find(path, "needle").notices == ()
