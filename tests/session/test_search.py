@@ -21,6 +21,7 @@ from planrun.core.events import Event
 from planrun.core.messages import ToolCall
 from planrun.session import index, terms, times
 from planrun.session.log import Clock
+from planrun.session.search import WINDOW
 from tests.cases_support import CASES
 from tests.session.archives import append, compacted, find, numbers, said, write
 
