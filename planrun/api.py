@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from planrun import building, planfile, resuming
 from planrun.building import all_tools, masker, read_plan
 from planrun.core import room
+from planrun.core.budget import limits_in_force
 from planrun.core.events import FORMAT, Event, Noted, Session
 from planrun.core.fold import fold
 from planrun.core.plan import Plan
@@ -18,6 +19,7 @@ from planrun.models.base import Model
 from planrun.params import typed
 from planrun.runner.loop import Runner
 from planrun.runner.signals import Signals
+from planrun.runner.world import Price
 from planrun.session import log as logs
 from planrun.session import snapshot
 from planrun.session.store import Store, new_id, records
@@ -126,13 +128,20 @@ def _drive(
         front.opened(log.path)
         for event in first:
             runner.append(event)
-        for name in room.guessed(runner.state):
-            how = "name it with --window, `window:` in the plan or modelOverrides in settings.json"
-            runner.append(
-                Noted("notice", f"the context window of {name} is not known: {room.GUESS:,} tokens is a guess; {how}")
-            )
+        for text in _unknown(runner.state, world.prices):
+            runner.append(Noted("notice", text))
         world.log.sync()
         return runner.run()
+
+
+def _unknown(state: State, prices: Callable[[str], Price | None]) -> Iterator[str]:
+    """What the run has to do without, to be said before it begins: windows that are guesses, limits that cannot hold."""
+    for name in room.models(state):
+        if room.window_of(state, name)[1] == "a guess":
+            how = "name it with --window, `window:` in the plan or modelOverrides in settings.json"
+            yield f"the context window of {name} is not known: {room.GUESS:,} tokens is a guess; {how}"
+        if limits_in_force(state).cost_usd is not None and prices(name) is None:
+            yield f"the cost limit does not hold for {name}: no price is known; give inputPrice and outputPrice in modelOverrides"
 
 
 def _model_of(plan: Plan, settings: Settings) -> str:

@@ -96,10 +96,10 @@ def window_of(state: State, model: str, *, own: bool = True) -> tuple[int, str]:
     return GUESS, "a guess"
 
 
-def guessed(state: State) -> tuple[str, ...]:
-    """The models of the plan's steps whose window nobody knows. A recording needs none."""
+def models(state: State) -> tuple[str, ...]:
+    """The models that the plan's steps ask, recordings aside."""
     names = dict.fromkeys(model_of(state, s) for s in state.need_plan().steps if s.prompt is not None)
-    return tuple(n for n in names if not n.startswith("replay:") and window_of(state, n)[1] == "a guess")
+    return tuple(n for n in names if not n.startswith("replay:"))
 
 
 def override(state: State, model: str, name: str) -> int | None:

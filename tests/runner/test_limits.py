@@ -228,3 +228,12 @@ def test_stuck_is_resumable(tmp_path: Path) -> None:
     run.run([call("Ls")] * 5)
     result = run.resume([call("Ls"), done()])
     assert (ended(result), result.state.steps[0].attempt) == (OK, 2)
+
+
+def test_a_cost_limit_that_cannot_hold_is_said_at_once(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"), limits={"cost_usd": 1})
+    assert ended(run.run([done()])) == OK
+    notices = [r["text"] for r in run.records() if r["type"] == "note" and r["kind"] == "notice"]
+    assert notices == [
+        "the cost limit does not hold for scripted: no price is known; give inputPrice and outputPrice in modelOverrides"
+    ]
