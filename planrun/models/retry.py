@@ -43,9 +43,15 @@ class RetryingModel:
         self._sleep = sleep
 
     def complete(self, request: ModelRequest) -> Reply:
+        try:
+            return self._inner.complete(request)  # the usual case needs none of what follows
+        except ProviderError as error:
+            return self._again(request, error)
+
+    def _again(self, request: ModelRequest, first: ProviderError) -> Reply:
         from tenacity import Retrying, retry_if_exception
 
-        tries = _Tries(self._attempts, self._cap, self._total, request)
+        tries = _Tries(self._attempts, self._cap, self._total, request, first)
         retrying = Retrying(
             retry=retry_if_exception(lambda error: fault_of(error).retryable),
             wait=tries.wait,
@@ -64,10 +70,11 @@ class RetryingModel:
 class _Tries:
     """The state of one request's attempts, in the form that tenacity asks for."""
 
-    def __init__(self, attempts: int, cap: float, total: float, request: ModelRequest) -> None:
+    def __init__(self, attempts: int, cap: float, total: float, request: ModelRequest, first: ProviderError) -> None:
         from tenacity import wait_exponential, wait_random_exponential
 
-        self.sent = 0
+        self.sent = 1
+        self._first: ProviderError | None = first
         self._attempts, self._cap, self._total, self._request = attempts, cap, total, request
         # Half fixed, half random: clients spread out, yet each pause is longer than the one before.
         half = min(_LONGEST_WAIT, cap) / 2
@@ -75,6 +82,10 @@ class _Tries:
         self._why = ""
 
     def count(self, inner: Model) -> Reply:
+        """One attempt; the first has failed already and only says so again."""
+        first, self._first = self._first, None
+        if first is not None:
+            raise first
         self.sent += 1
         return inner.complete(self._request)
 
