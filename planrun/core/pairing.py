@@ -23,9 +23,8 @@ def faults(view: View) -> list[str]:
         if segment.entries:
             first, last = segment.ends
             if (previous, first) not in _IN_TURN:
-                found.append(
-                    f"message at record {segment.entries[0].seq}: {next(iter(_misplaced(segment.entries[0].message, previous)))}"
-                )
+                head = segment.entries[0]
+                found += [f"message at record {head.seq}: {why}" for why in _misplaced(head.message, previous)]
             if segment.faults:
                 found += segment.faults
             previous = last

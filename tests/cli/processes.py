@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -33,7 +34,13 @@ def environ(folder: Path, **more: str) -> dict[str, str]:
 
 def start(folder: Path, *args: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.Popen[bytes]:
     """Its pipes are unbuffered: `readline` takes no more than a line, and `communicate` gets all the rest."""
+    more.setdefault("preexec_fn", _interruptible)
     return subprocess.Popen([*COMMAND, *args], cwd=folder, env=environ(folder, **(env or {})), bufsize=0, **more)
+
+
+def _interruptible() -> None:
+    """A test run in the background ignores SIGINT, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def finished(folder: Path, *args: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planrun.core.context import Entry
 from planrun.core.messages import Message
-from planrun.core.room import GUESS, KNOWN, guessed, room_of, window_of
+from planrun.core.room import GUESS, KNOWN, models, room_of, window_of
 from planrun.core.state import State
 from planrun.core.tokens import calibrate, raw_tokens
 from tests.core.pressing import STEP, built, state_of
@@ -114,9 +114,10 @@ def test_one_models_window_is_not_anothers() -> None:
     assert window_of(state(window=9_000), "summariser", own=False) == (GUESS, "a guess")
 
 
-def test_guesses_are_named_once_and_recordings_have_none() -> None:
-    assert guessed(state("m")) == ("m",)
-    assert guessed(state("gpt-5")) == guessed(state("replay:x.jsonl")) == guessed(state("m", window=9)) == ()
+def test_only_what_nobody_knows_is_a_guess() -> None:
+    assert models(state("m")) == ("m",) and models(state("replay:x.jsonl")) == ()
+    asked = ((state("m"), "m"), (state("gpt-5"), "gpt-5"), (state("m", window=9), "m"))
+    assert [window_of(now, name)[1] == "a guess" for now, name in asked] == [True, False, False]
 
 
 def test_what_is_taken_off_the_window() -> None:
