@@ -225,3 +225,8 @@ def test_unanswered_calls_come_in_call_order() -> None:
 )
 def test_a_fault_is_named(messages: list[Message], fault: str) -> None:
     assert fault in pairing.faults(view_of(*messages))
+
+
+def test_a_result_that_opens_a_segment_is_named() -> None:
+    stray = Segment("a", (Entry(3, Message("tool", "x", tool_call_id="c"), "tool", "Bash"),))
+    assert pairing.faults((stray,)) == ["message at record 3: a tool result without its call before it"]
