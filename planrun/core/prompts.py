@@ -129,7 +129,6 @@ def nudge(number: int, step: Step) -> str:
 
 
 NO_ANSWER = "(no answer)"
-CONTINUE = "Go on."
 INTERRUPTED = (
     "The run was interrupted during this call. It may have taken effect; it was not run again. Check before you repeat it."
 )
