@@ -52,6 +52,8 @@ def noted(state: State, event: Noted) -> State:
             return evolve(state, digest_only=event.step, stairs=0)
         case "background_failed":
             return evolve(state, no_background=event.step)
+        case "deferred":
+            return evolve(state, deferred=True)
         case "fork":
             return evolve(state, advised=True)
         case "resumed":
@@ -71,6 +73,7 @@ def _resumed(state: State, event: Noted) -> State:
         stairs=0,
         digest_only=None,
         no_background=None,
+        deferred=False,
         resumed_at=state.seq,
         options=merged,
         settings=event.settings or state.settings,

@@ -85,7 +85,7 @@ def _enter(state: State, step: Step) -> Action:
         ask = approval(state, step, "before", f"Start step {step.id}?")
         if ask is not None:
             return ask
-    if step.prompt is not None:
+    if step.prompt is not None and not state.deferred:
         strategy: Strategy = strategy_of(state, step)
         others = tuple(s for s in state.view if s.step != step.id)
         edits = boundary.edits(strategy, others)

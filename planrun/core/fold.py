@@ -171,7 +171,7 @@ def _call_ended(state: State, event: CallEnded) -> State:
 def _step_changed(state: State, event: StepChanged) -> State:
     index = state.need_plan().index[event.step]
     old = state.steps[index]
-    state = evolve(state, rechecked=0, meagre=0)
+    state = evolve(state, rechecked=0, meagre=0, deferred=False)
     if event.status == "in_progress":
         fresh = StepState(
             status="in_progress",

@@ -32,9 +32,9 @@ def relieve(state: State, step: Step) -> Action | None:
     mark = room.budget * percent(state, "summarize_token_percent", 75)
     if state.overflows > ROUNDS:
         return _no_room(state, room, f"the endpoint refused {state.overflows} requests as too long")
-    if room.used <= mark:
-        return None
     forced = state.overflows > 0
+    if room.used <= mark or (state.deferred and not forced):
+        return None
     must = forced or room.used > room.budget
     if room.used > room.budget and (end := _hopeless(state, room)):
         return end

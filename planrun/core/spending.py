@@ -46,7 +46,13 @@ def responded(state: State, event: Responded) -> State:
         return with_step(state, state.need_plan().index[sent.step], lambda s: evolve(s, spend=add(s.spend)))
     turn = event.error is None  # a failure of the provider is no turn
     silent = event.empty or event.refusal is not None
-    state = evolve(state, turns=state.turns + turn, replies=state.replies + silent, overflows=0 if turn else state.overflows)
+    state = evolve(
+        state,
+        turns=state.turns + turn,
+        replies=state.replies + silent,
+        overflows=0 if turn else state.overflows,
+        deferred=False,
+    )
 
     def change(s: StepState) -> StepState:
         return evolve(

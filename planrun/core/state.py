@@ -126,6 +126,7 @@ class State:
     compactions: int = 0
     meagre: int = 0  # compactions in a row, inside the step under way, that freed next to nothing
     advised: bool = False  # a fork was advised
+    deferred: bool = False  # a hook put off the compaction before the next request or attempt
     copied_at: int = 0  # bytes of messages in the log at the last full copy in a compaction record
     archived: int = 0  # bytes of message content in the archive
     rechecked: int = 0
