@@ -13,6 +13,7 @@ from planrun.core.events import FORMAT, Event, Noted, Session
 from planrun.core.fold import fold
 from planrun.core.plan import Plan
 from planrun.core.state import State
+from planrun.counting import counter
 from planrun.errors import ConfigError, SessionDamaged
 from planrun.front import Ask, Front, Result, Seams
 from planrun.models.base import Model
@@ -37,6 +38,8 @@ def prepare(plan_path: Path, ask: Ask, *, cwd: Path, environ: Mapping[str, str])
     settings = building.as_recorded(resolve(workspace, ask.flags, environ, plan), plan_path)
     params = typed(plan, ask.params)
     resuming.check_steps(plan, (ask.until,))
+    model = _model_of(plan, settings)
+    counter(settings.compaction.estimator, model)
     header = Session(
         format=FORMAT,
         session=ask.session or new_id(),
@@ -45,7 +48,7 @@ def prepare(plan_path: Path, ask: Ask, *, cwd: Path, environ: Mapping[str, str])
         plan=loaded.text,
         plan_digest=loaded.digest,
         params=params,
-        model=_model_of(plan, settings),
+        model=model,
         settings=settings.public(),
         options=resuming.options_of(ask, settings),
         files=loaded.files,

@@ -11,6 +11,7 @@ from planrun.core.events import Session
 from planrun.core.messages import compact_json
 from planrun.core.plan import Plan
 from planrun.core.tokens import raw_tokens
+from planrun.counting import CountingJournal, counter
 from planrun.errors import UsageError
 from planrun.front import Ask, Front
 from planrun.models.base import Model
@@ -76,8 +77,9 @@ def world(
     """Everything outside the state of the session whose log is at `log`; `hooks` are the settings' own where none are given."""
     secrets = {n: environ[n] for n in read_plan(header).secrets if environ.get(n)}
     workspace = Path(header.cwd)
+    count = counter(settings.compaction.estimator, header.model)
     return World(
-        log=journal,
+        log=CountingJournal(journal, count) if count else journal,
         read_plan=read_plan,
         models=models,
         prices=lambda name: _price(settings, name),

@@ -15,6 +15,7 @@ from planrun.core.events import FORMAT, Event, Noted, Session, StepChanged
 from planrun.core.fold import apply
 from planrun.core.plan import Json, Plan
 from planrun.core.state import State
+from planrun.counting import counter
 from planrun.errors import ConfigError, PlanChanged, SessionDamaged, UsageError
 from planrun.front import Ask
 from planrun.session import lock, snapshot
@@ -65,11 +66,14 @@ def header_of(state: State, path: Path) -> tuple[Session, Plan]:
 
 
 def settings_of(header: Session, plan: Plan, name: str, flags: Flags, environ: Mapping[str, str]) -> Settings:
-    """The settings in force now where the session works. Raises ConfigError where that folder is gone."""
+    """The settings in force now where the session works. Raises ConfigError where that folder is gone or
+    something that they name is not there."""
     home = Path(header.cwd)
     if not home.is_dir():
         raise ConfigError(f"session {name} works in {home}, which is not there any more")
-    return as_recorded(resolve(home, flags, environ, plan), Path(header.plan_path))
+    settings = as_recorded(resolve(home, flags, environ, plan), Path(header.plan_path))
+    counter(settings.compaction.estimator, header.model)
+    return settings
 
 
 def resumed(state: State, settings: Settings, ask: Ask) -> Noted:

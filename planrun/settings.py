@@ -63,11 +63,13 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Percent of the budget: when the ladder starts, what a rung must free, what the fresh tail may take."""
+    """Percent of the budget: when the ladder starts, what a rung must free, what the fresh tail may take; the name of what counts
+    tokens."""
 
     summarize_token_percent: float = 75.0
     min_reclaim_percent: float = 5.0
     tail_percent: float = 25.0
+    estimator: str = "builtin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,5 +222,5 @@ def _hooks(pick: Picker) -> dict[str, tuple[Hook, ...]]:
 
 def _compaction(pick: Picker) -> Compaction:
     default = asdict(Compaction())
-    said = {key: pick.first(f"compaction.{key}", None, None, f"compaction.{key}", float) for key in default}
+    said = {key: pick.first(f"compaction.{key}", None, None, f"compaction.{key}", type(default[key])) for key in default}
     return Compaction(**{key: default[key] if value is None else value for key, value in said.items()})

@@ -98,6 +98,7 @@ class CompactionTable(_Table):
     summarize_token_percent: Percent | None = Field(default=None, gt=0)
     min_reclaim_percent: Percent | None = None
     tail_percent: Percent | None = None
+    estimator: Name | None = None
 
 
 class FileTable(_Table):

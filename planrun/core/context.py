@@ -43,6 +43,7 @@ class Entry:
     name: str | None = None
     settled: bool = False  # already a placeholder or shortened: never edited again
     note: Note | None = None
+    counted: int | None = None  # tokens of the text and the calls, where a tokenizer counted them
 
     @property
     def span(self) -> tuple[int, int]:
@@ -64,6 +65,8 @@ class Entry:
 
     @cached_property
     def raw(self) -> float:
+        if self.counted is not None:
+            return PER_MESSAGE * (1.0 + len(self.message.tool_calls)) + self.counted
         text = self.message.content
         calls = sum(raw_tokens(c.arguments) + raw_tokens(c.name) + PER_MESSAGE for c in self.message.tool_calls)
         return PER_MESSAGE + (raw_tokens(text) if text else 0.0) + calls

@@ -116,7 +116,7 @@ def cut(entry: Entry, keep: int) -> Entry:
     head = stays * 2 // 3
     content = well_formed(text[:head] + line + text[len(text) - (stays - head) :])
     settled = entry.settled or not entry.message.tool_calls
-    return replace(entry, message=replace(entry.message, content=content), settled=settled)
+    return replace(entry, message=replace(entry.message, content=content), settled=settled, counted=None)
 
 
 def shortened(entry: Entry) -> Entry:
@@ -127,7 +127,7 @@ def shortened(entry: Entry) -> Entry:
         replace(c, arguments=_shorten(c, entry.seq)) if len(c.arguments) > context.LONG_ARGUMENTS else c
         for c in entry.message.tool_calls
     )
-    return replace(entry, message=replace(entry.message, tool_calls=calls), settled=True)
+    return replace(entry, message=replace(entry.message, tool_calls=calls), settled=True, counted=None)
 
 
 def _shorten(call: ToolCall, seq: int) -> str:

@@ -99,7 +99,7 @@ def _session(state: State, event: Session, plan: Plan) -> State:
 
 
 def _said(state: State, event: Said) -> State:
-    entry = Entry(state.seq, event.message, event.origin, event.name)
+    entry = Entry(state.seq, event.message, event.origin, event.name, counted=event.counted)
     state = evolve(
         state,
         view=context.add(state.view, event.step, entry),
