@@ -10,7 +10,6 @@ from planrun.building import all_tools, masker, read_plan
 from planrun.core import room
 from planrun.core.budget import limits_in_force
 from planrun.core.events import FORMAT, Event, Noted, Session
-from planrun.core.fold import fold
 from planrun.core.plan import Plan
 from planrun.core.state import State
 from planrun.counting import counter
@@ -23,7 +22,8 @@ from planrun.runner.signals import Signals
 from planrun.runner.world import Price
 from planrun.session import log as logs
 from planrun.session import snapshot
-from planrun.session.store import Store, new_id, records
+from planrun.session.following import folded
+from planrun.session.store import Store, new_id
 from planrun.settings import Settings, resolve
 from planrun.tools.process import kill_all
 
@@ -87,16 +87,17 @@ def resume(
         resuming.check_steps(plan, (ask.until, ask.start_from, *ask.skip, again))
         note = resuming.resumed(state, settings, ask)
         changes = resuming.changes(note, state, header, plan, ask)
+        first: tuple[Event, ...] = (note, *session.sealed(), *changes)
+        resuming.check_messages(first, state, path)
         for warning in settings.warnings:
             front.notice(warning)
         log = session.writable(plan, settings, environ, front.notice)
-        first: tuple[Event, ...] = (note, *session.sealed(), *changes)
         return Result(_drive(log, state, settings, ask, front, environ, first, seams), path)
 
 
 def load(path: Path) -> State:
     """The state of a session, for looking only."""
-    return fold(records(path), State(), read_plan)
+    return folded(path, read_plan)
 
 
 def _drive(

@@ -12,7 +12,6 @@ from planrun.core import context, prompts, summaries
 from planrun.core.actions import Summarise
 from planrun.core.events import Ended, Event, LimitNeared, Said, Session, StepChanged
 from planrun.core.expressions import render
-from planrun.core.fold import fold
 from planrun.core.messages import Message
 from planrun.core.plan import Plan
 from planrun.core.scope import scope_of
@@ -24,7 +23,8 @@ from planrun.manual import acting, asks_model
 from planrun.runner.loop import Runner
 from planrun.runner.summarising import task_of, written
 from planrun.session import log as logs
-from planrun.session.store import Store, new_id, records
+from planrun.session.following import folded
+from planrun.session.store import Store, new_id
 from planrun.settings import Flags
 
 _LEVEL = 2  # a whole session is summed up at the length of a summary of summaries
@@ -36,7 +36,7 @@ def fork(
     path: Path, session: str | None, front: Front, *, flags: Flags, environ: Mapping[str, str], seams: Seams = Seams()
 ) -> tuple[Path, State]:
     """Start a session named `session`, to be resumed; returns its log and its state. The one at `path` is only read."""
-    old = fold(records(path), State(), building.read_plan)
+    old = folded(path, building.read_plan)
     header, plan = resuming.header_of(old, path)
     settings = resuming.settings_of(header, plan, path.stem, flags, environ)
     target = building.free_path(Store(path.parent), new_id() if session is None else session)

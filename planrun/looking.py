@@ -27,7 +27,6 @@ from planrun.core.actions import (
 )
 from planrun.core.decide import decide
 from planrun.core.events import Event, Requested
-from planrun.core.fold import apply, fold
 from planrun.core.plan import Step
 from planrun.core.records import Record
 from planrun.core.room import offers
@@ -39,23 +38,23 @@ from planrun.front import Ask, Front
 from planrun.runner import asking
 from planrun.runner.loop import Runner
 from planrun.runner.signals import Signals
+from planrun.session.following import folded, follow
 from planrun.session.running import writer
-from planrun.session.store import records
 from planrun.settings import Flags, Settings
 
 
 def sent(path: Path, *, turn: int | None = None, step: str | None = None) -> Seen:
     """The context of the request number `turn`, those for summaries not counted, or of the last one of `step`: folded anew from
     the log up to that record. Raises UsageError where there is no such request."""
-    state, count = State(), 0
-    found: tuple[State, int, Requested, int] | None = None
-    for record in records(path):
+    state = before = State()
+    count, found = 0, None
+    for record, state in follow(path, building.read_plan):
         event = record.event
         if isinstance(event, Requested) and event.purpose == "step":
             count += 1
             if turn == count or (turn is None and event.step == step):
-                found = state, record.seq, event, count
-        state = apply(state, record, building.read_plan)
+                found = before, record.seq, event, count
+        before = state
     if found is None:
         raise UsageError(_no_request(state, path.stem, turn, step, count))
     return _seen_at(*found)
@@ -84,8 +83,7 @@ def _seen(state: State, step: Step, logged: int, request: Sent | None = None, be
 def use_of(path: Path) -> Use:
     """How the session has used its context so far."""
     state, observer = State(), Observer()
-    for record in records(path):
-        state = apply(state, record, building.read_plan)
+    for record, state in follow(path, building.read_plan):
         observer(record, state)
     return observer.use(state)
 
@@ -93,7 +91,7 @@ def use_of(path: Path) -> Use:
 def upcoming(path: Path, flags: Flags, environ: Mapping[str, str]) -> Seen:
     """What the model would see next: the run goes on in memory, as a plain `planrun resume` would, as far as it gets without
     acting on anything. Nothing is written and no hook is asked."""
-    state = fold(records(path), State(), building.read_plan)
+    state = folded(path, building.read_plan)
     header, plan = resuming.header_of(state, path)
     settings = resuming.settings_of(header, plan, path.stem, flags, environ)
     rehearsal = _rehearsal(path, state, settings, environ)

@@ -13,7 +13,6 @@ from planrun.core import budget, context
 from planrun.core.actions import Summarise
 from planrun.core.edits import Edit, Insert
 from planrun.core.events import Compacted, Noted, Session
-from planrun.core.fold import fold
 from planrun.core.seen import step_of
 from planrun.core.state import State
 from planrun.core.strategies import manual
@@ -24,8 +23,8 @@ from planrun.runner.loop import Runner
 from planrun.runner.signals import Signals
 from planrun.runner.summarising import summariser
 from planrun.session import snapshot
+from planrun.session.following import folded
 from planrun.session.log import Log
-from planrun.session.store import records
 from planrun.settings import Flags, Settings
 from planrun.tools.process import kill_all
 
@@ -53,7 +52,7 @@ class Compaction:
 
 def preview(path: Path, wanted: Wanted) -> Compaction:
     """What `compact` would do, as far as that can be told without a model. Nothing is written. Raises NeedsHuman."""
-    state = fold(records(path), State(), building.read_plan)
+    state = folded(path, building.read_plan)
     resuming.header_of(state, path)
     return _planned(state, path, wanted)[1]
 

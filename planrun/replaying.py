@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
 from planrun.core import context, room
 from planrun.core.events import LimitNeared, Purpose, Requested, Responded, Said
-from planrun.core.fold import fold
 from planrun.core.messages import Message
 from planrun.core.state import PlanReader, State
 from planrun.errors import ConfigError, ContextOverflow, PlanrunError, ProviderError
 from planrun.models.base import Model, Reply, Usage
 from planrun.models.replay import Recorded, ReplayModel
+from planrun.session.following import follow
 from planrun.session.store import records
 
 
@@ -39,7 +38,7 @@ def window_of(path: Path, read_plan: PlanReader) -> int | None:
     """The window that the recorded run began with: a replay has to leave out what that one did. None where nothing says."""
     if not path.is_file():
         return None
-    first = fold(islice(records(path), 1), State(), read_plan)
+    first = next((state for _, state in follow(path, read_plan)), State())
     return room.window_of(first, first.model)[0] if first.header else None
 
 
@@ -121,5 +120,9 @@ def _reply(said: Message | None, report: Responded | None) -> Reply:
 
 def _messages(path: Path, seq: int, read_plan: PlanReader) -> list[dict[str, Any]]:
     """The messages that the request of record `seq` carried, folded anew when somebody asks."""
-    before = takewhile(lambda record: record.seq < seq, records(path))
-    return [m.wire() for m in context.messages(fold(before, State(), read_plan).view)]
+    before = State()
+    for record, state in follow(path, read_plan):
+        if record.seq == seq:
+            break
+        before = state
+    return [m.wire() for m in context.messages(before.view)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,15 +11,18 @@ from typing import BinaryIO
 
 from planrun import planfile
 from planrun.building import as_recorded, masker, read_plan
+from planrun.core import pairing, seen
 from planrun.core.events import FORMAT, Event, Noted, Session, StepChanged
 from planrun.core.fold import apply
 from planrun.core.plan import Json, Plan
+from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.counting import counter
 from planrun.errors import ConfigError, PlanChanged, SessionDamaged, UsageError
 from planrun.front import Ask
 from planrun.session import lock, snapshot
 from planrun.session import log as logs
+from planrun.session.following import folded
 from planrun.settings import Flags, Settings, resolve
 
 
@@ -49,9 +52,7 @@ def opened(path: Path) -> Iterator[Opened]:
     file = logs.open_locked(path)
     try:
         state, reader = snapshot.load(path, file, read_plan)
-        for record in reader:
-            state = apply(state, record, read_plan)
-        yield Opened(path, file, state, reader)
+        yield Opened(path, file, folded(path, read_plan, reader, state), reader)
     finally:
         lock.release(file, path)
 
@@ -147,6 +148,19 @@ def _stale(old: Plan, new: Plan) -> set[str]:
         if step.id not in old.index or old.step(step.id) != step:
             return {s.id for s in new.steps[position:]}
     return set()
+
+
+def check_messages(events: Iterable[Event], state: State, path: Path) -> None:
+    """Raises SessionDamaged where the messages that the model would get after these events are a list that no endpoint takes."""
+    for at, event in enumerate(events, 1):
+        state = apply(state, Record(state.seq + at, state.timestamp, event), read_plan)
+    wrong = pairing.faults(state.view, resting=True)
+    if wrong:
+        step = f"`planrun resume {path.stem} --rerun {seen.step_of(state).id}` begins the step anew, "
+        raise SessionDamaged(
+            f"{path}: {wrong[0]}; no endpoint takes such a list. Nothing was changed. "
+            f"{step}`planrun doctor {path.stem} --repair` makes a copy that can go on."
+        )
 
 
 def check_steps(plan: Plan, ids: tuple[str | None, ...]) -> None:

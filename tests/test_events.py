@@ -8,13 +8,18 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from planrun.core.edits import Drop, Elide
 from planrun.core.events import CallEnded, Compacted, Event, Said, Session, Unknown
 from planrun.core.messages import Message, ToolCall, compact_json
-from planrun.core.records import TYPES, decode, encode
+from planrun.core.plan import Json
+from planrun.core.records import decode, encode
 from planrun.session.log import read_record
-from tests.strategies import events, patient
+from tests.strategies import events, patient, values
+
+CUT = encode(Compacted("compact", "boundary", (), 1, 5, 4, 90, 70))
+CALLS = {"type": "message", "role": "assistant", "content": None, "origin": "model"}
 
 
 @patient
@@ -34,13 +39,44 @@ def test_an_unknown_type_is_kept_as_it_stands() -> None:
     assert encode(event) == body
 
 
-@pytest.mark.parametrize("cls", TYPES.values(), ids=TYPES)
-def test_a_field_of_the_contract_must_be_there(cls: type[Any]) -> None:
-    needed = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
-    body = {"type": cls.type, **dict.fromkeys(needed, "x"), "edits": []}
-    for name in needed:
-        with pytest.raises((ValueError, KeyError)):
-            decode({k: v for k, v in body.items() if k != name})
+@patient
+@given(events.filter(lambda e: not isinstance(e, Unknown)), st.data())
+def test_a_field_of_the_contract_must_be_there(event: Event, data: st.DataObject) -> None:
+    needed = [f.name for f in fields(event) if f.default is MISSING and f.default_factory is MISSING]
+    name = data.draw(st.sampled_from(needed))
+    with pytest.raises(ValueError, match=f"without {name}$"):
+        decode({k: v for k, v in encode(event).items() if k != name})
+
+
+@patient
+@given(events.filter(lambda e: not isinstance(e, Unknown)), st.data(), values)
+def test_a_field_of_another_type_is_no_record(event: Event, data: st.DataObject, other: Json) -> None:
+    """Whatever a line holds, it is a record of the types that the fold relies on, or it is refused."""
+    body = json.loads(compact_json(encode(event)))
+    name = data.draw(st.sampled_from([f.name for f in fields(event)]))
+    try:
+        found = decode(body | {name: other})
+    except (ValueError, TypeError, KeyError):
+        return
+    assert decode(json.loads(compact_json(encode(found)))) == found
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"type": "step", "step": 5, "status": "done", "attempt": 1}, "of type step whose step is 5"),
+        ({"type": "step", "step": "a", "status": "lost", "attempt": 1}, "whose status is 'lost'"),
+        ({"type": "step", "step": "a", "status": "done", "attempt": 1.5}, "whose attempt is 1.5"),
+        ({"type": "message", "role": "user", "content": {}, "origin": "user"}, "whose content is {}"),
+        ({"type": "tool_end", "call_id": "a", "name": "b", "status": "ok", "seconds": float("nan")}, "whose seconds is nan"),
+        ({"type": "response", "usage": {"prompt_tokens": "1"}, "model": None, "seconds": 1}, "whose usage is"),
+        (CUT | {"edits": [{"edit": "drop", "first": "1", "last": 2}]}, "an edit of type drop whose first is '1'"),
+        (CALLS | {"tool_calls": [{"id": "a", "function": {"name": "b", "arguments": "[]"}}]}, "a tool call that is none"),
+    ],
+)
+def test_what_does_not_fit_is_named(body: dict[str, Any], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        decode(body)
 
 
 def test_defaults_are_left_out_and_the_contract_is_written() -> None:

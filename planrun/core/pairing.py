@@ -15,8 +15,9 @@ _IN_TURN = frozenset(
 )  # roles that may stand side by side at the edge of two segments
 
 
-def faults(view: View) -> list[str]:
-    """What a strict endpoint would refuse in these messages; empty when they may be sent."""
+def faults(view: View, *, resting: bool = False) -> list[str]:
+    """What a strict endpoint would refuse in these messages; empty when they may be sent. A list that is `resting` may go on:
+    its last calls may be unanswered, and anybody may have spoken last."""
     found: list[str] = []
     previous = ""
     for segment in view:
@@ -26,17 +27,18 @@ def faults(view: View) -> list[str]:
                 head = segment.entries[0]
                 found += [f"message at record {head.seq}: {why}" for why in _misplaced(head.message, previous)]
             if segment.faults:
-                found += segment.faults
+                found += segment.faults if not resting or segment is not view[-1] else inside(segment.entries, resting=True)
             previous = last
     if view and any(not s.call_ids.isdisjoint(view[-1].call_ids) for s in view[:-1]):  # the others were the last once
         found.append("a call id is used twice")
-    if previous not in ("user", "tool"):
+    if previous not in ("user", "tool") and not resting:
         found.append(f"the list ends with {previous or 'nothing'}")
     return found
 
 
-def inside(entries: tuple[Entry, ...]) -> Iterator[str]:
-    """What is wrong inside a segment: calls without results, results without calls, roles out of turn, ids twice."""
+def inside(entries: tuple[Entry, ...], *, resting: bool = False) -> Iterator[str]:
+    """What is wrong inside a segment: calls without results, results without calls, roles out of turn, ids twice. The last calls
+    of one that is `resting` may still get theirs."""
     waiting: list[str] = []
     seen: set[str] = set()
     previous = ""
@@ -53,7 +55,7 @@ def inside(entries: tuple[Entry, ...]) -> Iterator[str]:
                 yield f"{where}: {why}"
             seen.update(waiting)
         previous = message.role
-    if waiting:
+    if waiting and not resting:
         yield f"calls {waiting} have no result"
 
 

@@ -4,12 +4,14 @@ Fields that hold their default are left out. Those that the contract names have 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from planrun.core.edits import Edit
-from planrun.core.events import Compacted, Event, Unknown
+from planrun.core.events import Compacted, Event, Said, Unknown
+from planrun.core.fitting import Fits, fits
 
 EDITS: dict[str, type[Any]] = {e.kind: e for e in get_args(Edit)}
 TYPES: dict[str, type[Any]] = {e.type: e for e in get_args(Event) if e is not Unknown}
@@ -34,6 +36,9 @@ def _shape(cls: type[Any]) -> tuple[tuple[str, object, bool], ...]:
 
 
 _SHAPES: dict[type[Any], tuple[tuple[str, object, bool], ...]] = {c: _shape(c) for c in (*TYPES.values(), *EDITS.values())}
+_FITS: dict[type[Any], dict[str, Fits]] = {
+    cls: {f.name: fits(hints[f.name]) for f in fields(cls)} for cls in _SHAPES for hints in [get_type_hints(cls)]
+}
 
 
 def encode(event: Event) -> dict[str, Any]:
@@ -60,24 +65,54 @@ def decode(body: Mapping[str, Any]) -> Event:
     cls = TYPES.get(body["type"])
     if cls is None:
         return Unknown({k: v for k, v in body.items() if k not in ("seq", "timestamp", "prev")})
-    values: dict[str, Any] = {}
-    for name, _, always in _SHAPES[cls]:
-        if name in body:
-            value = body[name]
-            values[name] = tuple(value) if isinstance(value, list) and name in _TUPLES else value
-        elif always:
-            raise ValueError(f"a {body['type']} record without {name}")
-    if cls is Compacted:
-        values["edits"] = tuple(_edit(e) for e in body["edits"])
+    values = _values(cls, body)
+    if cls is Said:
+        _check_calls(values.get("tool_calls", ()))
     event: Event = cls(**values)
     return event
 
 
-_TUPLES = frozenset({"tool_calls", "faults", "messages", "edits"})
+def _values(cls: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an event or an edit. Raises ValueError for one that is missing, TypeError for one of another type."""
+    values: dict[str, Any] = {}
+    checks = _FITS[cls]
+    for name, _, always in _SHAPES[cls]:
+        if name in body:
+            value = body[name]
+            if isinstance(value, list) and name in _TUPLES:
+                value = tuple([_edit(e) for e in value] if name == "edits" else value)
+            if not checks[name](value):
+                raise TypeError(f"{_kind(cls)} whose {name} is {_shown(value)}")
+            values[name] = value
+        elif always:
+            raise ValueError(f"{_kind(cls)} without {name}")
+    return values
 
 
-def _edit(body: Mapping[str, Any]) -> Edit:
-    cls = EDITS[body["edit"]]
-    values = {n: tuple(body[n]) if n == "seqs" else body[n] for n, *_ in _SHAPES[cls] if n in body}
-    edit: Edit = cls(**values)
+_TUPLES = frozenset({"tool_calls", "faults", "messages", "edits", "seqs"})
+
+
+def _kind(cls: type[Any]) -> str:
+    return f"{'an edit' if cls in EDITS.values() else 'a record'} of type {getattr(cls, 'type', None) or cls.kind}"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+_SHOWN = 60  # characters
+
+
+def _edit(body: Any) -> Edit:
+    edit: Edit = EDITS[body["edit"]](**_values(EDITS[body["edit"]], body))
     return edit
+
+
+def _check_calls(calls: tuple[dict[str, Any], ...]) -> None:
+    """Raises TypeError, KeyError or ValueError where a tool call is not one, with arguments that are the JSON of an object."""
+    for call in calls:
+        function = call["function"]
+        texts = (call["id"], function["name"], function["arguments"])
+        if not all(isinstance(text, str) for text in texts) or not isinstance(json.loads(function["arguments"]), dict):
+            raise TypeError(f"a tool call that is none: {_shown(call)}")

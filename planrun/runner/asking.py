@@ -14,7 +14,7 @@ from planrun.core.messages import Message, compact_json
 from planrun.core.plan import Step
 from planrun.core.room import model_of, offers, tools_raw
 from planrun.core.state import State
-from planrun.errors import ContextOverflow, PlanrunError, ProviderError
+from planrun.errors import ContextOverflow, PlanrunError, ProviderError, SessionDamaged
 from planrun.models.base import ModelRequest, Reply, Usage
 from planrun.runner.world import Price, World
 from planrun.tools.base import Tool
@@ -26,7 +26,7 @@ def ask(world: World, state: State, action: AskModel) -> Iterator[Event]:
     step = state.need_plan().step(action.step)
     wrong = pairing.faults(state.view)
     if wrong:
-        raise RuntimeError(f"these messages must not be sent: {'; '.join(wrong)}")
+        raise SessionDamaged(f"these messages must not be sent: {'; '.join(wrong)}")
     name = model_of(state, step)
     request, requested = prepare(world, state, step, name)
     yield requested

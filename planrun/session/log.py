@@ -26,6 +26,7 @@ from planrun.errors import ConfigError, SessionDamaged, StorageError
 from planrun.session import lock
 
 GENESIS = "A" * 20
+UNREADABLE = (ValueError, TypeError, KeyError, RecursionError)  # what reading a line as a record may raise
 
 
 def line_digest(line: bytes) -> str:
@@ -160,9 +161,17 @@ def open_locked(path: Path) -> BinaryIO:
 
 def read_record(body: object) -> Record:
     """A record from the JSON of its line. Raises ValueError, TypeError or KeyError where it is not one."""
-    if not isinstance(body, dict) or not isinstance(body.get("seq"), int):
+    if not isinstance(body, dict) or type(body.get("seq")) is not int:
         raise TypeError("an object with a number `seq` is expected")
-    return Record(body["seq"], float(body["timestamp"]), decode(body))
+    time = body.get("timestamp")
+    if isinstance(time, bool) or not isinstance(time, int | float) or not 0 <= time < _LATEST:
+        raise TypeError(f"its timestamp is {str(time)[:40]}, expected Unix seconds")
+    if not isinstance(body.get("type"), str):
+        raise TypeError("it has no type")
+    return Record(body["seq"], float(time), decode(body))
+
+
+_LATEST = 1e12  # Unix seconds: nothing that a clock says
 
 
 class Reader:
@@ -187,7 +196,7 @@ class Reader:
                     record = read_record(body)
                 except EOFError:
                     return
-                except (jsonlines.InvalidLineError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+                except (jsonlines.InvalidLineError, *UNREADABLE) as error:
                     if not self._line.endswith(b"\n"):
                         self.torn = self._line
                         return

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from planrun.core.events import Ended, Session
 from planrun.core.records import Record
 from planrun.errors import Outcome, SessionDamaged, UsageError
-from planrun.session.log import Reader, read_record
+from planrun.session.log import UNREADABLE, Reader, read_record
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TAIL = 1 << 16
@@ -126,7 +126,7 @@ def _record(line: bytes) -> Record | None:
     try:
         body: Any = json.loads(line)
         return read_record(body)
-    except (ValueError, TypeError, KeyError):
+    except UNREADABLE:
         return None
 
 

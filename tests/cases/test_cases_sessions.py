@@ -165,6 +165,22 @@ def test_pair_09b_an_empty_answer_at_the_end_goes(tmp_path: Path) -> None:
     assert all(m["content"] for m in ran.messages(0))
 
 
+def test_pair_01_whole_pairs_go_on(tmp_path: Path) -> None:
+    install("PAIR-01", tmp_path, THREE)
+    assert resume(tmp_path, [], session="PAIR-01").ended == OK
+
+
+def test_pair_07_a_list_that_no_endpoint_takes_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    """Its first user message was dropped, so that the list begins with an assistant's."""
+    log = install("PAIR-07", tmp_path, THREE)
+    before = log.read_bytes()
+    ran = resume(tmp_path, [], session="PAIR-07")
+    assert ran.ended == ("session_damaged", 5)
+    assert "message at record 4" in ran.err and "--rerun one" in ran.err and "doctor PAIR-07 --repair" in ran.err
+    assert (ran.server.requests, log.read_bytes()) == ([], before)
+    assert resume(tmp_path, [], "--rerun", "one", session="PAIR-07").ended == OK
+
+
 def test_uni_01_half_a_character_on_disk(tmp_path: Path) -> None:
     install("UNI-01", tmp_path, THREE)
     ran = resume(tmp_path, [], session="UNI-01")
