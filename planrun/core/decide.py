@@ -88,11 +88,11 @@ def _enter(state: State, step: Step) -> Action:
     if step.prompt is not None and not state.deferred:
         strategy: Strategy = strategy_of(state, step)
         others = tuple(s for s in state.view if s.step != step.id)
+        if strategy == "summary" and (note := pressure.finished_steps(state, step, others)):
+            return note
         edits = boundary.edits(strategy, others)
         if edits:
             return Compact(step.id, strategy, "boundary", edits)
-        if strategy == "summary" and (note := pressure.finished_steps(state, step, others)):
-            return note
     return Begin(step.id, now.attempt + 1, now.note if now.status == "failed" else None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-from planrun.core import asides, context, spending
+from planrun.core import asides, context, projection, spending
 from planrun.core.context import Entry
 from planrun.core.events import (
     Approval,
@@ -24,8 +24,9 @@ from planrun.core.events import (
     Unknown,
 )
 from planrun.core.evolve import evolve
-from planrun.core.plan import Plan
+from planrun.core.plan import Plan, Step
 from planrun.core.records import Record
+from planrun.core.scope import strategy_of
 from planrun.core.state import RECENT, CheckResult, PlanReader, State, StepState, fingerprint, with_step
 
 
@@ -172,6 +173,8 @@ def _step_changed(state: State, event: StepChanged) -> State:
     index = state.need_plan().index[event.step]
     old = state.steps[index]
     state = evolve(state, rechecked=0, meagre=0, deferred=False)
+    if state.hidden:
+        state = evolve(state, view=projection.restore(state.view, state.hidden, state.need_plan()), hidden=())
     if event.status == "in_progress":
         fresh = StepState(
             status="in_progress",
@@ -185,7 +188,8 @@ def _step_changed(state: State, event: StepChanged) -> State:
         )
         # A new attempt starts from the step's starting context: what the last one left in the view goes.
         kept = tuple(s for s in state.view if s.step != event.step)
-        return evolve(with_step(state, index, lambda _: fresh), current=index, view=kept, in_flight=(), unended=())
+        state = evolve(with_step(state, index, lambda _: fresh), current=index, view=kept, in_flight=(), unended=())
+        return _projected(state, state.need_plan().steps[index])
 
     if event.status in ("todo", "skipped"):
         asked = state.question if state.question and state.question.step != event.step else None
@@ -206,6 +210,14 @@ def _step_changed(state: State, event: StepChanged) -> State:
 
     state = evolve(with_step(state, index, change), current=None if state.current == index else state.current)
     return evolve(state, frontier=_frontier(state, min(index, state.frontier)))
+
+
+def _projected(state: State, step: Step) -> State:
+    """The view as the step sees it."""
+    if step.needs is None or step.prompt is None or strategy_of(state, step) != "summary":
+        return state
+    view, hidden = projection.project(state.view, step, state.seq)
+    return evolve(state, view=view, hidden=hidden)
 
 
 def _frontier(state: State, start: int) -> int:

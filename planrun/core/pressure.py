@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from math import inf
 
 from planrun.core import context, editing
@@ -140,13 +141,15 @@ def _summarise(state: State, step: Step, run: list[Group], trigger: Trigger, lev
 
 
 def finished_steps(state: State, step: Step, others: View) -> Summarise | None:
-    """At a boundary with the strategy `summary`: what finished steps have left becomes a summary."""
+    """At a boundary with the strategy `summary`: what each finished step has left becomes a summary."""
     parts = ladder.groups(others)
     goal = next((i for i, g in enumerate(parts) if g.pinned and g.entries[0].message.role == "user"), len(parts))
     parts = [Group(g.entries, pinned=False) for g in parts[goal + 1 :]]
+    owner = {e.seq: s.step for s in others for e in s.entries}
     for run in ladder.runs(parts, lambda g: not g.is_note):
-        if _worth(state, run):
-            return _summarise(state, step, run, "boundary", 1)
+        for _, of_step in groupby(run, lambda g: owner[g.entries[0].seq]):
+            if _worth(state, own := list(of_step)):
+                return _summarise(state, step, own, "boundary", 1)
     return None
 
 

@@ -23,6 +23,7 @@ from planrun.core.events import (
 from planrun.core.evolve import evolve
 from planrun.core.messages import CallStatus
 from planrun.core.plan import Json, Plan
+from planrun.core.projection import Hidden
 
 RECENT = 20  # call fingerprints kept for the repeat guard: five rounds of a cycle of four
 
@@ -106,6 +107,7 @@ class State:
     steps: tuple[StepState, ...] = ()
     current: int | None = None
     view: View = ()
+    hidden: tuple[Hidden, ...] = ()  # what the step under way does not see
     in_flight: tuple[str, ...] = ()
     unended: tuple[tuple[str, str, CallStatus], ...] = ()  # answered calls whose tool_end is still to come
     request: Unsettled | None = None
