@@ -14,6 +14,7 @@ from functools import cached_property
 from planrun.core import pairing
 from planrun.core.messages import Message, Origin, ToolCall, compact_json
 from planrun.core.tokens import PER_MESSAGE, raw_tokens
+from planrun.core.value import value
 
 PINNED = frozenset({"UpdatePlanStep"})  # tools whose results no compaction touches
 _SURELY = 500  # characters: no placeholder is that long
@@ -33,8 +34,14 @@ class Note:
     messages: int = 0
 
 
-@dataclass(frozen=True)
-class Entry:
+class _Remembering:
+    """Room for what is computed once, in a class with slots."""
+
+    __slots__ = ("__dict__",)
+
+
+@value
+class Entry(_Remembering):
     """One message of the view and the number of the record that it came from. `name` is the tool of a tool result."""
 
     seq: int
@@ -115,18 +122,24 @@ class Segment:
         return tuple([e for e in self.entries if e.note is not None and e.note.level and not e.note.filler])
 
     @cached_property
-    def elidable(self) -> tuple[int, ...]:
-        """Records of tool results that are longer than their placeholder, plan tools' aside."""
-        return tuple(e.seq for e in self.entries if _elidable(e))
-
-    @cached_property
-    def shortenable(self) -> tuple[int, ...]:
-        """Records of assistant messages with long call arguments."""
-        return tuple(
-            e.seq
-            for e in self.entries
-            if not e.settled and any(len(c.arguments) > LONG_ARGUMENTS for c in e.message.tool_calls)
-        )
+    def reducible(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What a boundary makes less of: the records of tool results that are longer than their placeholder, plan tools' aside, and
+        those of assistant messages with long call arguments."""
+        results, arguments = [], []
+        for entry in self.entries:
+            message = entry.message
+            if entry.settled:
+                continue
+            if message.tool_calls:
+                for call in message.tool_calls:
+                    if len(call.arguments) > LONG_ARGUMENTS:
+                        arguments.append(entry.seq)
+                        break
+            elif message.role == "tool" and entry.name not in PINNED:
+                size = len(message.content or "")
+                if size > _SURELY or size > len(placeholder(entry)):
+                    results.append(entry.seq)
+        return tuple(results), tuple(arguments)
 
 
 View = tuple[Segment, ...]
@@ -186,10 +199,3 @@ def unanswered(view: View) -> tuple[ToolCall, ...]:
 def placeholder(entry: Entry) -> str:
     size = len(entry.message.content or "")
     return f"[ToolResult elided by step-boundary compaction: {entry.name}, {size} chars, id {entry.seq}]"
-
-
-def _elidable(entry: Entry) -> bool:
-    if entry.settled or entry.message.role != "tool" or entry.name in PINNED:
-        return False
-    size = len(entry.message.content or "")
-    return size > _SURELY or size > len(placeholder(entry))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from operator import is_
 
 from planrun.core import context
 from planrun.core.context import Entry, Note, Segment, View
@@ -86,17 +87,17 @@ def _segments(view: View, flat: list[tuple[str | None, Entry]]) -> View:
     return tuple(out)
 
 
-def elided(entry: Entry, text: str | None = None) -> Entry:
+def elided(entry: Entry, worded: Callable[[Entry], str] = context.placeholder) -> Entry:
     """The entry with a placeholder for its text. One that was edited before stays: twice is once."""
     if entry.settled:
         return entry
     old = entry.message
-    message = Message(old.role, text or context.placeholder(entry), old.tool_calls, old.tool_call_id)
+    message = Message(old.role, worded(entry), old.tool_calls, old.tool_call_id)
     return Entry(entry.seq, message, entry.origin, entry.name, settled=True)  # a note is settled already
 
 
 def _out_of_window(entry: Entry) -> Entry:
-    return elided(entry, window_placeholder(entry))
+    return elided(entry, window_placeholder)
 
 
 def window_placeholder(entry: Entry) -> str:
@@ -152,8 +153,6 @@ def map_entries(view: View, change: Iterable[int], edit: Callable[[Entry], Entry
     wanted = set(change)
     out = []
     for segment in view:
-        if any(e.seq in wanted for e in segment.entries):
-            out.append(context.Segment(segment.step, tuple(edit(e) if e.seq in wanted else e for e in segment.entries)))
-        else:
-            out.append(segment)
+        made = tuple([edit(e) if e.seq in wanted else e for e in segment.entries])
+        out.append(segment if all(map(is_, made, segment.entries)) else Segment(segment.step, made))
     return tuple(out)

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from planrun.core.value import value
+
 Role = Literal["system", "user", "assistant", "tool"]
 Origin = Literal["user", "runner", "model", "tool"]
 CallStatus = Literal["ok", "error", "timeout", "denied", "interrupted"]
@@ -46,7 +48,7 @@ class ToolCall:
     fault: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Message:
     """One chat message. A tool result has `tool_call_id`; an assistant message may have `tool_calls`."""
 

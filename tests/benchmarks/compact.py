@@ -1,12 +1,21 @@
-"""What a compaction at a boundary costs for a message, against the plainest pass over plain dicts that does the same job.
+"""What a compaction costs for a message, beside plain passes over plain dicts and beside other libraries.
 
     python tests/benchmarks/compact.py [MESSAGES ...] [--rounds N]
 
-Every round compacts the same messages in turn: `naive` is one backward pass over dicts that keeps pairs whole and puts
-placeholders in the place of results; `cold` is planrun's boundary compaction of all of them at once, none seen before; `warm` is
-the boundary that comes each time in a run, where all steps but the last were compacted at their own. LangChain's trim_messages
-(to a tenth of the tokens) runs too where it is installed. CPU time, the best of the rounds; allocations once, without timing.
-Goals: `warm` within 1.5 times `naive`, no more at 100,000 messages than 2.2 times of 1,000, within 0.1 MB for 1,000 messages."""
+Every round compacts the same messages in turn:
+
+    naive      one backward pass over dicts as one would write it, pairs whole: the newest stay as they are, older results give way
+               to stubs, the oldest are left out, so that a tenth of the characters stays. It looks at about half of the messages
+    stubs      the same work as planrun's over dicts: every message stays, every long result gives way to a placeholder; nothing is
+               counted, so there is nothing plainer
+    cold       planrun's boundary compaction of all of them at once, none seen before: edits, and the view they lead to
+    counted    the same with the tokens before and after, none of them known: what the record of a compaction says
+    warm       the boundary that comes each time in a run: all steps but the last were compacted at their own
+    langchain  trim_messages to a tenth of the tokens, by the approximate counter, where it is installed
+    openhands  View and LLMSummarizingCondenser to a tenth of the messages, the model's answer at hand, where it is installed
+
+CPU time, the best of the rounds; allocations once, without timing. Goals: `cold` within 1.5 times `naive`, no more for a message at
+100,000 than 2.2 times that at 1,000, a third of `langchain`."""
 
 from __future__ import annotations
 
@@ -19,7 +28,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from planrun.core import editing
+from planrun.core import context, editing
 from planrun.core.context import Entry, Segment, View
 from planrun.core.messages import Message, ToolCall
 from planrun.core.strategies import boundary
@@ -72,7 +81,36 @@ def viewed(wires: list[Wire]) -> View:
     return (*segments, Segment(f"s{step}", tuple(entries)))
 
 
-def naive(wires: list[Wire]) -> list[Wire]:
+def characters(wire: Wire) -> int:
+    calls = (c["function"] for c in wire.get("tool_calls", ()))
+    return len(wire.get("content") or "") + sum(len(f["arguments"]) + len(f["name"]) for f in calls) + 12
+
+
+def naive(wires: list[Wire], budget: int) -> list[Wire]:
+    """One backward pass to `budget` characters; after half of them results are stubs. System and goal stay."""
+    left = budget - sum(map(characters, wires[:2]))
+    out: list[Wire] = []
+    wanted: set[str] = set()
+    used = 0
+    for wire in reversed(wires[2:]):
+        content = wire.get("content") or ""
+        if wire["role"] == "tool" and used > left // 2 and len(content) > 200:
+            wire = {"role": "tool", "tool_call_id": wire["tool_call_id"], "content": f"[elided {len(content)} chars]"}
+        size = characters(wire)
+        if used + size > left and not wanted:
+            break
+        used += size
+        out.append(wire)
+        if wire["role"] == "tool":
+            wanted.add(wire["tool_call_id"])
+        elif wire["role"] == "assistant":
+            for call in wire.get("tool_calls", ()):
+                wanted.discard(call["id"])
+    out.reverse()
+    return wires[:2] + out
+
+
+def stubs(wires: list[Wire]) -> list[Wire]:
     """One backward pass: results longer than a placeholder give way to it, no pair is parted, all else stays."""
     out: list[Wire] = []
     wanted: set[str] = set()
@@ -98,9 +136,15 @@ def boundary_of(view: View) -> View:
     return editing.apply(view, boundary.edits("compact", view), 1_000_000)
 
 
+def counted(view: View) -> tuple[float, float]:
+    return context.raw_size(view), context.raw_size(boundary_of(view))
+
+
 def fresh(view: View) -> View:
     """The same messages, with nothing remembered about them."""
-    return tuple(Segment(s.step, tuple(Entry(e.seq, e.message, e.origin, e.name, e.settled) for e in s.entries)) for s in view)
+    return tuple(
+        Segment(s.step, tuple([Entry(e.seq, e.message, e.origin, e.name, e.settled) for e in s.entries])) for s in view
+    )
 
 
 def at_a_boundary(view: View) -> View:
@@ -114,15 +158,19 @@ Case = tuple[str, Callable[[], Any], Callable[[Any], object]]
 
 
 def cases(wires: list[Wire]) -> Iterator[Case]:
-    view = viewed(wires)
-    yield "naive", lambda: wires, naive
+    view, budget = viewed(wires), sum(map(characters, wires)) // 10
+    yield "naive", lambda: wires, lambda w: naive(w, budget)
+    yield "stubs", lambda: wires, stubs
     yield "cold", lambda: fresh(view), boundary_of
+    yield "counted", lambda: fresh(view), counted
     yield "warm", lambda: at_a_boundary(view), boundary_of
     if importlib.util.find_spec("langchain_core"):
-        yield from _langchain(wires)
+        yield langchain(wires)
+    if importlib.util.find_spec("openhands"):
+        yield openhands(wires)
 
 
-def _langchain(wires: list[Wire]) -> Iterator[Case]:
+def langchain(wires: list[Wire]) -> Case:
     from langchain_core.messages import convert_to_messages, trim_messages  # type: ignore[import-not-found,unused-ignore]
     from langchain_core.messages.utils import count_tokens_approximately  # type: ignore[import-not-found,unused-ignore]
 
@@ -134,7 +182,47 @@ def _langchain(wires: list[Wire]) -> Iterator[Case]:
             messages, max_tokens=most, strategy="last", token_counter=count_tokens_approximately, include_system=True
         )
 
-    yield "langchain", lambda: made, trim
+    return "langchain", lambda: made, trim
+
+
+def openhands(wires: list[Wire]) -> Case:
+    from openhands.sdk.context.condenser import LLMSummarizingCondenser  # type: ignore[import-not-found,unused-ignore]
+    from openhands.sdk.context.view import View as Events  # type: ignore[import-not-found,unused-ignore]
+    from openhands.sdk.event import ActionEvent, MessageEvent, ObservationEvent  # type: ignore[import-not-found,unused-ignore]
+    from openhands.sdk.llm import Message as Said  # type: ignore[import-not-found,unused-ignore]
+    from openhands.sdk.llm import MessageToolCall, TextContent
+    from openhands.sdk.testing import TestLLM  # type: ignore[import-not-found,unused-ignore]
+    from openhands.sdk.tool.builtins.finish import FinishAction, FinishObservation  # type: ignore[import-not-found,unused-ignore]
+
+    def event(number: int, wire: Wire) -> Any:
+        text = [TextContent(text=wire["content"])]
+        name = {"tool_name": "finish", "tool_call_id": wire.get("tool_call_id")}
+        if wire["role"] == "tool":
+            told = FinishObservation.from_text(wire["content"])
+            return ObservationEvent(**name, observation=told, action_id=made[-1].id)
+        if "tool_calls" not in wire:
+            return MessageEvent(source="user", llm_message=Said(role="user", content=text))
+        name["tool_call_id"] = wire["tool_calls"][0]["id"]
+        call = MessageToolCall(id=name["tool_call_id"], name="finish", arguments='{"message":"p"}', origin="completion")
+        act = FinishAction(message="p")
+        return ActionEvent(thought=text, action=act, **name, tool_call=call, llm_response_id=f"r{number}")
+
+    made: list[Any] = []
+    for number, wire in enumerate(wires):
+        made.append(event(number, wire))
+
+    def ready() -> Any:
+        answer = Said(role="assistant", content=[TextContent(text="what was done")])
+        llm = TestLLM.from_messages([answer])
+        return LLMSummarizingCondenser(llm=llm, max_size=max(40, len(wires) // 5), keep_first=2)
+
+    def condense(condenser: Any) -> object:
+        events = Events()
+        for event in made:
+            events.append_event(event)
+        return condenser.condense(events)
+
+    return "openhands", ready, condense
 
 
 def measured(case: Case, rounds: int) -> float:
@@ -170,7 +258,7 @@ def main() -> None:
         base = 0.0
         for case in cases(wires):
             took = measured(case, args.rounds) / len(wires) * 1e6
-            base = took if case[0] == "naive" else base
+            base = base or took
             size = allocated(case) / len(wires) * 1_000
             print(
                 f"{len(wires):>7,} messages  {case[0]:<15} {took:7.3f} us a message  {took / base:5.2f} x naive  {size:6.3f} MB per 1,000"

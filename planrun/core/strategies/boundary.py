@@ -25,8 +25,9 @@ def _clear(view: View) -> tuple[Edit, ...]:
 
 
 def _compact(view: View) -> tuple[Edit, ...]:
-    results = tuple([seq for segment in view for seq in segment.elidable])
-    arguments = tuple([seq for segment in view for seq in segment.shortenable])
+    reducible = [segment.reducible for segment in view]
+    results = tuple([seq for found, _ in reducible for seq in found])
+    arguments = tuple([seq for _, found in reducible for seq in found])
     out: list[Edit] = []
     if results:
         out.append(Elide(results))
