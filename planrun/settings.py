@@ -132,6 +132,9 @@ def resolve(cwd: Path, flags: Flags, environ: Mapping[str, str], plan: Plan | No
     base_url, warning = _base_url(pick, flags)
     if warning:
         warnings.append(warning)
+    servers = pick.merged("mcp_servers")
+    if servers:
+        warnings.append(f"{pick.origins['mcp_servers']}: mcpServers: tools of MCP servers are not offered to models yet")
     return Settings(
         base_url=base_url,
         session_dir=_session_dir(pick, flags, cwd),
@@ -145,7 +148,7 @@ def resolve(cwd: Path, flags: Flags, environ: Mapping[str, str], plan: Plan | No
         permissions=_permissions(pick),
         hooks=_hooks(pick),
         compaction=_compaction(pick),
-        mcp_servers=pick.merged("mcp_servers"),
+        mcp_servers=servers,
         origins=pick.origins,
         warnings=tuple(warnings),
     )

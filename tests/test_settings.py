@@ -126,6 +126,7 @@ def test_tables(place: Place) -> None:
     assert found.hooks == {"pre_compact": (Hook("notify"),), "step_end": (Hook("a"), Hook("b", 120.0, True))}
     assert (found.compaction.summarize_token_percent, found.compaction.min_reclaim_percent) == (60.0, 5.0)
     assert found.mcp_servers == {"web": {"command": "x", "env": {"KEY": "hidden-value"}}}
+    assert "mcpServers" in found.warnings[0]
 
 
 def test_no_secret_shows(place: Place) -> None:
