@@ -180,7 +180,11 @@ def _approval(event: Approval, state: State) -> Line:
 
 def _limit(event: LimitNeared) -> Line:
     if event.limit == "window":
-        return Line(f"the request was too long for the endpoint: its window is taken to be {amount(event.maximum)} tokens", "note", stays=True)
+        return Line(
+            f"the request was too long for the endpoint: its window is taken to be {amount(event.maximum)} tokens",
+            "note",
+            stays=True,
+        )
     share = f"{event.used / event.maximum:.0%}" if event.maximum else "all"
     landing = "; the model is told to land" if event.landing else ""
     return Line(f"{share} of the limit {one_line(event.limit, 60)} is used{landing}", "note", stays=True)
