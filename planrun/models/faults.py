@@ -7,7 +7,7 @@
 | `server`     | the endpoint broke or is overloaded                     | Failure          |
 | `connection` | no connection, or it was lost                           | Failure          |
 | `timeout`    | no answer in time                                       | Failure          |
-| `quota`      | no credit left; waiting does not help                   | Failure          |
+| `quota`      | no credit left; asking again soon does not help         | Failure          |
 | `refused`    | any other request that it will not serve                | Failure          |
 | `auth`       | the key was refused                                     | ConfigError      |
 | `model`      | it does not know the model                              | ConfigError      |
@@ -178,11 +178,12 @@ def _retryable(kind: Kind, status: int | None, asked: str) -> bool:
 
 def _wait(kind: Kind, words: said.Said, headers: Mapping[str, str]) -> float | None:
     asked = waits.header_wait(headers)
-    if asked is not None or kind != "rate":
+    if asked or kind not in ("rate", "quota"):
         return asked
-    delay = words.fields.get("retryDelay")  # Gemini's RetryInfo
-    hinted = waits.span(delay) if isinstance(delay, str) else waits.text_wait(words.message)
-    return hinted if hinted is not None else waits.reset_wait(headers)
+    for hinted in (waits.field_wait(words.fields), waits.text_wait(words.message), waits.reset_wait(headers)):
+        if hinted is not None:
+            return hinted
+    return asked
 
 
 def _unsaid(status: int | None) -> str:

@@ -1,7 +1,7 @@
 """Does an endpoint's error mean that the request is too long, and which limit does it name? For all vendors at once.
 
 Codes and types decide first. The wordings are those of OpenAI, Azure, Anthropic, Gemini, Bedrock, Mistral, Cohere,
-Groq, xAI, OpenRouter, Moonshot, DashScope, watsonx, vLLM, SGLang, TGI, llama.cpp, Ollama and LM Studio, reduced to
+Groq, xAI, OpenRouter, Moonshot, DashScope, watsonx, vLLM, SGLang, TGI, llama.cpp, Ollama, LM Studio and a few more, reduced to
 what they share.
 """
 
@@ -19,6 +19,7 @@ CODES = frozenset(
         "context_overflow",
         "input_too_long",
         "prompt_too_long",
+        "contextwindowexceeded",
         "request_too_large",
         "tokens_limit_reached",
     }
@@ -29,6 +30,8 @@ _FIELDS = ("n_ctx", "max_model_len", "max_context_length", "context_length", "co
 
 # Words of a rate limit: "too many tokens per minute" says nothing about the window.
 _RATE = re.compile(r"\bper[ -](second|minute|min|hour|day)\b|rate[ _-]?limit|\b[tr]p[md]\b|quota")
+# Other limits: of time, and of the answer that was asked for.
+_OTHER = re.compile(r"\bdeadline\b|\btimed? ?out\b|\bmaximum tokens you requested\b")
 
 _SUBJECT = r"(prompt|input|inputs|request|messages?|conversation|context|content|payload|entity|body)"
 _BIGGER = r"(above|over|exceed(s|ed|ing)?|beyond|(longer|larger|greater|bigger|more) than)"
@@ -40,6 +43,7 @@ _WORDINGS = re.compile(
             r"\btoo (long|large|big) for (this |the |requested )*model\b",
             rf"\b{_BIGGER}\b.{{0,60}}\b{_ROOM}",
             rf"{_ROOM}.{{0,40}}\b(exceed(s|ed)?|overflow(s|ed)?|is full|reached)\b",
+            r"\breached (the )?context length\b",
             rf"\b(input|prompt)( tokens?| token count| length)\b.{{0,80}}\b{_BIGGER}\b",
             r"\bmaximum (context|prompt|input|sequence|model) length\b.{0,20}\d",
             r"\b(too many|maximum number of) (input |prompt |total )?tokens\b",
@@ -49,6 +53,10 @@ _WORDINGS = re.compile(
             r"\bcontext (the )?overflows?\b|\bcontext length of only \d",
             r"\bprompt token count of \d+",
             r"\bsize limit exceeded by \d+ tokens\b",
+            r"\bconfigured context size is \d|\bmaximum supported sequence length\b",
+            r"\bcurrent length is \d+ while (the )?limit is \d",
+            r"\brequest size (can|must) ?not exceed\b|\bexpected maxlength: \d|\bmax(imum)? input (characters|length|tokens)\b",
+            r"(输入|提示|上下文|prompt|messages?).{0,20}(超长|过长|超过|超出)|(超过|超出).{0,12}上下文",
         )
     ),
     re.DOTALL,
@@ -57,7 +65,7 @@ _WORDINGS = re.compile(
 _NUMBER = r"(\d[\d,_]*\d)"
 _FILLER = (
     r"(?:\W|\b(?:is|was|of|for|only|by|to|this|the|that|its|model|models|s|tokens?|length|size|window|number|count|total"
-    r"|allowed|limit|maximum|max|context|prompt|input|sequence|current|configured|available)\b)*?"
+    r"|allowed|limit|maximum|max|context|prompt|input|sequence|current|configured|available|supported|just)\b)*?"
 )
 _LIMITS = tuple(
     re.compile(pattern)
@@ -77,11 +85,11 @@ def is_overflow(text: str, words: frozenset[str]) -> bool:
     text = text.lower()
     if words & CODES:
         return True
-    if _RATE.search(text):
+    if _RATE.search(text) or _OTHER.search(text):
         return False
     if "string too long" in text and ".content" not in text:
         return False  # an id or a name, which no compaction makes shorter
-    return _WORDINGS.search(text) is not None
+    return _WORDINGS.search(text) is not None or any(code in text for code in CODES)
 
 
 def window_named(text: str, fields: Mapping[str, object]) -> int | None:
@@ -90,8 +98,8 @@ def window_named(text: str, fields: Mapping[str, object]) -> int | None:
         value = fields.get(field)
         if isinstance(value, int) and not isinstance(value, bool) and value in _PLAUSIBLE:
             return value
-    text = text.lower()
-    if _RATE.search(text):
+    text = text.lower().replace("limit (2013)", "limit")  # MiniMax's number of the error
+    if _RATE.search(text) or "string too long" in text or "maxlength" in text:  # the latter two count characters
         return None
     for pattern in _LIMITS:
         for match in pattern.finditer(text):

@@ -37,8 +37,7 @@ def read(body: object) -> Said:
     if isinstance(body, str):
         text = body.lstrip("\ufeff \t\r\n")
         if text[:1] not in ("{", "["):
-            html = text[:1] == "<"
-            return Said(one_line(_plain(text) if html else text), html=html)
+            return Said(one_line(_plain(text)), html=text[:1] == "<")
         try:
             body = json.loads(text)
         except (ValueError, RecursionError):
@@ -50,7 +49,7 @@ def read(body: object) -> Said:
         words += [str(value)] if key in _CODE_KEYS else []
     numbers = [int(w) for w in words if re.fullmatch("[1-5][0-9][0-9]", w)]
     return Said(
-        one_line(_message(body, fields)),
+        one_line(_plain(_message(body, fields))),
         frozenset(w.lower() for w in words),
         numbers[0] if numbers else None,
         fields,
@@ -96,7 +95,10 @@ def _message(body: object, fields: Mapping[str, object]) -> str:
         return ""
 
 
-def _plain(html: str) -> str:
-    html = html[: MAX_MESSAGE * 30]  # the patterns take quadratic time on markup that is never closed
+def _plain(text: str) -> str:
+    """The text, or what a page of HTML says: some gateways put one into their JSON."""
+    if text.lstrip()[:1] != "<":
+        return text
+    html = text[: MAX_MESSAGE * 30]  # the patterns take quadratic time on markup that is never closed
     title = _TITLE.search(html)
     return title.group(1) if title and title.group(1).strip() else _TAGS.sub(" ", html)

@@ -1,4 +1,4 @@
-"""How long a server asks to wait, in seconds: every form of the header, and the hints that stand in the text."""
+"""How long a server asks to wait, in seconds: every form of the header, and the hints that stand in the body."""
 
 from __future__ import annotations
 
@@ -6,22 +6,34 @@ import math
 import re
 import time
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import mktime_tz, parsedate_tz
 
 _PART = re.compile(
-    r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|sec(?:ond)?s?|m|min(?:ute)?s?|h|hours?|d|days?)(?![a-z])", re.IGNORECASE
+    r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|sec(?:ond)?s?|m|min(?:ute)?s?|h|hours?|hrs?|d|days?)(?![a-z])", re.IGNORECASE
 )
 _SECONDS = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_AGAIN = re.compile(
-    r"(?:try again|retry|available again|resets?)\s*(?:in|after)\s*((?:\d+(?:\.\d+)?\s*[a-z]+\s*){1,4})", re.IGNORECASE
+_IN = re.compile(
+    r"(?:try again|retry|available again|resets?|wait)\s*(?:in|after|for)?:?\s*(?:about|approximately|another|~)?\s*"
+    r"((?:\d+(?:\.\d+)?\s*[a-z]+(?:\s*,|\s*\band\b)?\s*){1,4})",
+    re.IGNORECASE,
 )
+_AT = re.compile(
+    r"(?:try again|retry|available again|resets?|until|reached)\s*(?:at|on|after)?[:| ]\s*"
+    r"(\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d)?(?:\.\d{1,6})?\s*(?:z|utc|gmt|[+-]\d\d:?\d\d)?|1\d{9}(?:\d{3})?(?!\d))",
+    re.IGNORECASE,
+)
+# Fields of error bodies, lower case, without what joins words; the number is seconds, milliseconds where it ends so, or a moment.
+_FIELDS = (
+    "retrydelay", "retryafter", "retryafterseconds", "retryafterms", "resetsinseconds", "resetsin", "resetsat", "resetat",
+    "xratelimitreset",
+)  # fmt: skip
 _EPOCH = 1e9  # anything larger is a moment, not a span
 
 
 def header_wait(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds asked for by `retry-after-ms` or `retry-after` (number or date); 0 for the past; None without a usable
-    one. Names of `headers` are lower case. A number too large for a float is infinity: longer than any cap."""
+    """Seconds asked for by `retry-after-ms` or `retry-after` (number, duration or date); 0 for the past; None without a
+    usable one. Names of `headers` are lower case. A number too large for a float is infinity: longer than any cap."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return max(0.0, milliseconds / 1000)
@@ -29,7 +41,7 @@ def header_wait(headers: Mapping[str, str], now: float | None = None) -> float |
     seconds = _number(text)
     if seconds is not None:
         return max(0.0, seconds)
-    return _until(_moment(text), now)
+    return span(text) if text and span(text) is not None else _until(_moment(text), now)
 
 
 def reset_wait(headers: Mapping[str, str], now: float | None = None) -> float | None:
@@ -40,10 +52,25 @@ def reset_wait(headers: Mapping[str, str], now: float | None = None) -> float | 
     return max(known) if known else None
 
 
-def text_wait(text: str) -> float | None:
-    """Seconds in a sentence such as "try again in 1m30s"."""
-    match = _AGAIN.search(text)
-    return span(match.group(1)) if match else None
+def text_wait(text: str, now: float | None = None) -> float | None:
+    """Seconds in a sentence such as "try again in 1m30s" or "resets at 2026-01-31T09:00:00Z". A moment without a zone is
+    UTC; one that is over says nothing."""
+    found = _IN.search(text)
+    seconds = span(found.group(1)) if found else None
+    if seconds is not None:
+        return seconds
+    at = _AT.search(text)
+    return (_value(at.group(1), now) or None) if at else None
+
+
+def field_wait(fields: Mapping[str, object], now: float | None = None) -> float | None:
+    """Seconds that a field of an error body names, such as Gemini's `retryDelay` or OpenRouter's `X-RateLimit-Reset`."""
+    plain = {re.sub(r"[_-]", "", name).lower(): value for name, value in fields.items()}
+    for name in _FIELDS:
+        seconds = _value(str(plain[name]), now) if isinstance(plain.get(name), str | int | float) else None
+        if seconds:
+            return seconds / 1000 if name.endswith("ms") else seconds
+    return None
 
 
 def _reset(name: str, value: str, headers: Mapping[str, str], now: float | None) -> float | None:
@@ -52,12 +79,17 @@ def _reset(name: str, value: str, headers: Mapping[str, str], now: float | None)
     left = _number(headers.get(f"{head}remaining{tail}")) if found else None
     if not found or (left is not None and left > 0):
         return None
-    number = _number(value)
+    return _value(value, now)
+
+
+def _value(text: str, now: float | None) -> float | None:
+    """Seconds from a number of them, a duration, or a moment: a date, or seconds or milliseconds since 1970."""
+    number = _number(text)
     if number is None:
-        seconds = span(value)
-        return seconds if seconds is not None else _until(_moment(value), now)
+        seconds = span(text)
+        return seconds if seconds is not None else _until(_moment(text), now)
     if number > _EPOCH * 100:
-        number /= 1000  # milliseconds since 1970
+        number /= 1000
     return _until(number, now) if number > _EPOCH else max(0.0, number)
 
 
@@ -72,9 +104,9 @@ def _number(text: str | None) -> float | None:
 
 
 def span(text: str) -> float | None:
-    """Seconds in a duration such as `34s`, `1m30s` or `20ms`; None where it is anything else."""
+    """Seconds in a duration such as `34s`, `1m30s` or `1 minute and 20 seconds`; None where it is anything else."""
     parts = _PART.findall(text)
-    if not parts or _PART.sub("", text).strip(" .,;"):
+    if not parts or re.sub(r"\band\b", "", _PART.sub("", text), flags=re.IGNORECASE).strip(" .,;"):
         return None
     return sum(float(amount) * _unit(unit.lower()) for amount, unit in parts)
 
@@ -89,8 +121,11 @@ def _moment(text: str | None) -> float | None:
     if not text:
         return None
     try:
-        parsed = parsedate_tz(text)
-        return float(mktime_tz(parsed)) if parsed else datetime.fromisoformat(text).timestamp()
+        parsed = parsedate_tz(text) if "," in text or not text[:4].isdigit() else None
+        if parsed:
+            return float(mktime_tz(parsed))
+        read = datetime.fromisoformat(re.sub(r"\s*(utc|gmt)$", "Z", text.strip(), flags=re.IGNORECASE))
+        return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, OverflowError, OSError):
         return None
 

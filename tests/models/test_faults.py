@@ -1,6 +1,7 @@
 """Errors of all vendors in one vocabulary."""
 
 import json
+import time
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -30,61 +31,21 @@ def test_ctx_01(row: dict[str, Any]) -> None:
         assert fault.window == 8192
 
 
-@pytest.mark.parametrize(
-    ("window", "text"),
-    [
-        (8192, "This model's maximum context length is 8192 tokens. However, your messages resulted in 9120 tokens."),
-        (8192, "maximum context length is 8192 tokens. However, you requested 9120 tokens (8000 in the messages, 1120 in the completion)."),
-        (200000, "prompt is too long: 210000 tokens > 200000 maximum"),
-        (200000, "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length"),
-        (1048576, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
-        (None, "Input is too long for requested model."),
-        (8192, "Prompt contains 9000 tokens and 0 draft tokens, too large for model with 8192 maximum context length"),
-        (4096, "too many tokens: size limit exceeded by 1230 tokens. Try fewer inputs. The limit for this model is 4096 tokens."),
-        (None, "Please reduce the length of the messages or completion."),
-        (8192, "Please reduce the length of the messages or completion. Current length is 9120 while limit is 8192"),
-        (131072, "This model's maximum prompt length is 131072 but the request contains 537812 tokens."),
-        (32768, "This endpoint's maximum context length is 32768 tokens. However, you requested about 40000 tokens (30000 of text input)."),
-        (8192, "request (9020 tokens) exceeds the available context size (8192 tokens), try increasing it"),
-        (4096, "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough."),
-        (8192, "Invalid request: Your request exceeded model token limit: 8192 (requested: 9000)"),
-        (None, "Prompt exceeds max length"),
-        (30720, "Range of input length should be [1, 30720]"),
-        (4096, "`inputs` must have less than 4096 tokens. Given: 5000"),
-        (4096, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 512 `max_new_tokens`"),
-        (64000, "prompt token count of 70000 exceeds the limit of 64000"),
-        (None, "the input length exceeds the context length"),
-        (8192, "The input (9120 tokens) is longer than the model's context length (8192 tokens)."),
-        (8192, "the number of input tokens 9120 cannot exceed the total tokens limit 8192 for this model"),
-        (8192, "The prompt is too long: 9120, model maximum context length: 8192"),
-        (128000, "Your input exceeds the context window of this model (128,000 tokens)."),
-        (8192, "'max_tokens' is too large: 9000. This model's maximum context length is 8192 tokens and your request has 2000 input tokens (9000 > 8192 - 2000)."),
-        (None, "Request too large: the conversation is too long, start a new one"),
-        (None, "context window overflow"),
-    ],
-)  # fmt: skip
-def test_known_wordings_of_too_long(window: int | None, text: str) -> None:
-    for status in (400, 422, None):
-        fault = classify(status, error(text, type="invalid_request_error"), {})
-        assert (fault.kind, fault.retryable, fault.window) == ("overflow", False, window)
+WORDINGS = json.loads((Path(__file__).parent / "wordings.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "max_tokens is too large: 100000. This model supports at most 16384 completion tokens.",
-        "Invalid 'messages[5].tool_calls[0].id': string too long. Expected a string with maximum length 40.",
-        "messages: roles must alternate",
-        "Unsupported value: 'temperature'",
-        "Invalid 'tools[0].function.name': string does not match pattern",
-        "the image could not be read",
-        "setting 'context window' has to be a number",
-        "Rate limit reached: too many tokens per min",
-        "You exceeded your token quota",
-    ],
-)
-def test_look_alikes_of_too_long(text: str) -> None:
-    assert classify(400, error(text, type="invalid_request_error"), {}).kind == "refused"
+@pytest.mark.parametrize("row", WORDINGS["overflow"], ids=lambda r: f"{r['vendor']}: {r['text'][:50]}")
+def test_known_wordings_of_too_long(row: dict[str, Any]) -> None:
+    """The texts of the vendors, with the window in tokens where one is named clearly."""
+    for body in (error(row["text"], type="invalid_request_error"), {"detail": row["text"]}, row["text"]):
+        fault = classify(row["status"], body, {})
+        assert (fault.kind, fault.retryable, fault.window) == ("overflow", False, row["window"])
+
+
+@pytest.mark.parametrize("row", WORDINGS["other"], ids=lambda r: r["text"][:50])
+def test_look_alikes_of_too_long(row: dict[str, Any]) -> None:
+    """Other limits: of the answer, of time, of rates, of parts of the request that no compaction makes smaller."""
+    assert classify(row["status"], error(row["text"], type="invalid_request_error"), {}).kind in ("refused", "rate", "server")
 
 
 @pytest.mark.parametrize(
@@ -181,6 +142,7 @@ def test_waits_in_headers() -> None:
     assert header_wait({"retry-after": formatdate(now - 60, usegmt=True)}, now) == 0
     assert header_wait({"retry-after": "-5"}) == 0
     assert header_wait({"retry-after": "1" + "0" * 400}) == float("inf")
+    assert header_wait({"retry-after": "1m30s"}) == 90
     for odd in ("soon", "", "nan", "inf", "Tue, 99 Foo 2024", "1e"):
         assert header_wait({"retry-after": odd}) is None
     assert header_wait({}) is None
@@ -208,10 +170,21 @@ def test_waits_in_limit_headers() -> None:
         ("retry after 2 hours", 7200),
         ("try again in a while", None),
         ("try again in 6 requests", None),
+        ("retry 3 times", None),
+        ("try again in 1 minute and 20 seconds", 80),
+        ("available again in about 2 hours, 5 minutes", 7500),
+        ("Limit resets in: 3h 20m", 12000),
+        ("please wait 20 seconds before", 20),
+        ("Try again in 3 days 4 hours 5 minutes", 273_900),
+        ("Your limit will reset at 2023-11-14 22:13:50", 30),
+        ("resets at 2023-11-14T23:13:50+01:00", 30),
+        ("usage limit reached|1700000030", 30),
+        ("resets at 2023-11-14T22:13:10Z", None),
+        ("resets at 3pm", None),
     ],
 )
 def test_waits_in_texts(text: str, seconds: float | None) -> None:
-    assert text_wait(text) == seconds
+    assert text_wait(text, 1_700_000_000.0) == seconds
 
 
 def test_which_wait_counts() -> None:
@@ -223,6 +196,11 @@ def test_which_wait_counts() -> None:
     gemini = {"error": {"code": 429, "message": "x", "details": [{"@type": "RetryInfo", "retryDelay": "34s"}]}}
     assert classify(429, gemini, {}).wait == 34
     assert span("34s") == 34
+    assert classify(429, slow, {"Retry-After": "0"}).wait == 7
+    for name, value, wait in (("retry_after", 20, 20), ("retryAfterMs", 1500, 1.5), ("resets_in_seconds", "1800", 1800)):
+        assert classify(429, {"error": {"message": "x", name: value}}, {}).wait == wait
+    soon = {"metadata": {"headers": {"X-RateLimit-Reset": str(int((time.time() + 60) * 1000))}}, "message": "x"}
+    assert 50 < (classify(429, {"error": soon}, {}).wait or 0) <= 60
 
 
 def test_what_is_raised() -> None:
