@@ -115,7 +115,7 @@ def _drive(
     if header is None:
         raise SessionDamaged(f"{log.path} has no session record", 1)
     with Signals(kill_all) as signals:
-        models: Callable[[str], Model] = seams.models or building.Models(settings, header, state.replies)
+        models: Callable[[str], Model] = seams.models or building.Models(settings, header, state.replies, ask.wait_limit)
         world = building.world(
             seams.journal(log),
             log.path,

@@ -145,8 +145,8 @@ def recording_of(model: str, plan_path: Path) -> Path | None:
 class Models:
     """Gives the model of a name, made when first asked for: an endpoint behind retries, or a recording."""
 
-    def __init__(self, settings: Settings, header: Session, replies: int) -> None:
-        self._settings, self._header, self._replies = settings, header, replies
+    def __init__(self, settings: Settings, header: Session, replies: int, wait_limit: float | None = None) -> None:
+        self._settings, self._header, self._replies, self._wait_limit = settings, header, replies, wait_limit
         self._made: dict[str, Model] = {}
 
     def __call__(self, name: str) -> Model:
@@ -162,4 +162,4 @@ class Models:
         from planrun.models.openai import OpenAIModel
         from planrun.models.retry import RetryingModel
 
-        return RetryingModel(OpenAIModel(self._settings.base_url, self._settings.api_key or ""))
+        return RetryingModel(OpenAIModel(self._settings.base_url, self._settings.api_key or ""), park=self._wait_limit)

@@ -17,7 +17,8 @@ from planrun.settings import Flags
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What the command line asks of a run or a resume. `approve` is all, none or ask; `rerun` is none, stale or a step's id."""
+    """What the command line asks of a run or a resume. `approve` is all, none or ask; `rerun` is none, stale or a step's id;
+    `wait_limit` is how long a request may wait for a reset that the endpoint names, in seconds."""
 
     flags: Flags = field(default_factory=Flags)
     params: Mapping[str, Json] = field(default_factory=dict)
@@ -27,6 +28,7 @@ class Ask:
     start_from: str | None = None
     skip: tuple[str, ...] = ()
     rerun: str | None = None
+    wait_limit: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,12 @@ _RUNNING = (
         show_default=True,
         help="Who answers approvals: yes to all, nobody, or you on the terminal.",
     ),
+    click.option(
+        "--wait-limit",
+        cls=Shared,
+        type=TIME,
+        help="Where the endpoint names the time at which its limit resets, wait for it up to this long, such as 2h.",
+    ),
     session_dir,
     click.option(
         "--format",

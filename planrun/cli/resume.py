@@ -46,6 +46,7 @@ def command(ctx: click.Context, /, session: str | None, **options: Any) -> None:
         flags=flags_of(options),
         until=options["until"],
         approve=options["approve"],
+        wait_limit=options["wait_limit"],
         start_from=options["from"],
         skip=options["skip"],
         rerun=options["rerun"],

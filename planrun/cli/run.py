@@ -50,6 +50,7 @@ def command(ctx: click.Context, /, plan: Path, **options: Any) -> None:
             session=options["session"],
             until=options["until"],
             approve=options["approve"],
+            wait_limit=options["wait_limit"],
         )
 
     if options["dry_run"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast, get_args
 
 from planrun.errors import ProviderError
@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 _LONGEST_WAIT = 30.0
+_REMIND = 600.0  # seconds of a long pause after which it is announced again
 _TRANSIENT = ("rate", "server", "connection", "timeout")
 
 
 class RetryingModel:
     """Asks `inner` up to `attempts` times. Waits (seconds) double from 1 to 30 with jitter and are never shorter than
     what the server asks for. A server that asks for more than `cap` ends it at once, as does a sum of waits over
-    `total` (never less than `cap`: one long known wait fits) or a wait that the request's deadline does not allow.
+    `total` or a wait that the request's deadline does not allow.
+
+    With a `park`, waits that the server itself names (a reset of its limits) may be that long, count as no attempt, and
+    end after `park` seconds in all; also where a quota is used up. What names no wait is tried again as ever.
 
     `sleep` may raise (a signal handler in the main thread): that passes through. The last error keeps the server's
     words.
@@ -34,12 +38,11 @@ class RetryingModel:
         attempts: int = 6,
         cap: float = 60.0,
         total: float = 600.0,
+        park: float | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._inner = inner
-        self._attempts = max(1, attempts)
-        self._cap = cap
-        self._total = max(total, cap)
+        self._patience = _Patience(max(1, attempts), cap, total, park)
         self._sleep = sleep
 
     def complete(self, request: ModelRequest) -> Reply:
@@ -51,13 +54,13 @@ class RetryingModel:
     def _again(self, request: ModelRequest, first: ProviderError) -> Reply:
         from tenacity import Retrying, retry_if_exception
 
-        tries = _Tries(self._attempts, self._cap, self._total, request, first)
+        tries = _Tries(self._patience, request, first, self._sleep)
         retrying = Retrying(
-            retry=retry_if_exception(lambda error: fault_of(error).retryable),
+            retry=retry_if_exception(tries.worthwhile),
             wait=tries.wait,
             stop=tries.stop,
             before_sleep=tries.announce,
-            sleep=self._sleep,
+            sleep=tries.pause,
             reraise=True,
         )
         try:
@@ -67,18 +70,40 @@ class RetryingModel:
         return replace(reply, retries=tries.sent - 1)
 
 
+@dataclass(frozen=True, slots=True)
+class _Patience:
+    attempts: int
+    cap: float
+    total: float
+    park: float | None
+
+    @property
+    def longest(self) -> float:
+        """One wait."""
+        return self.cap if self.park is None else max(self.cap, self.park)
+
+    @property
+    def sum(self) -> float:
+        """All waits together."""
+        return self.total if self.park is None else max(self.total, self.park)
+
+
 class _Tries:
     """The state of one request's attempts, in the form that tenacity asks for."""
 
-    def __init__(self, attempts: int, cap: float, total: float, request: ModelRequest, first: ProviderError) -> None:
+    def __init__(
+        self, patience: _Patience, request: ModelRequest, first: ProviderError, sleep: Callable[[float], None]
+    ) -> None:
         from tenacity import wait_exponential, wait_random_exponential
 
         self.sent = 1
         self._first: ProviderError | None = first
-        self._attempts, self._cap, self._total, self._request = attempts, cap, total, request
+        self._patience, self._request, self._sleep = patience, request, sleep
+        self._parked = 0
         # Half fixed, half random: clients spread out, yet each pause is longer than the one before.
-        half = min(_LONGEST_WAIT, cap) / 2
+        half = min(_LONGEST_WAIT, patience.cap) / 2
         self._backoff = wait_exponential(0.5, max=half) + wait_random_exponential(0.5, max=half)
+        self._told: Retry | None = None
         self._why = ""
 
     def count(self, inner: Model) -> Reply:
@@ -89,28 +114,49 @@ class _Tries:
         self.sent += 1
         return inner.complete(self._request)
 
+    def worthwhile(self, error: BaseException) -> bool:
+        """Whether the same request may succeed later."""
+        fault = fault_of(error)
+        return fault.retryable or (fault.kind == "quota" and self._parks(fault))
+
+    def _parks(self, fault: Fault) -> bool:
+        return self._patience.park is not None and bool(fault.wait)
+
     def wait(self, state: RetryCallState) -> float:
-        own = self._backoff(state)
-        asked = _fault(state).wait
-        return own if asked is None else max(asked, own)
+        fault, own = _fault(state), self._backoff(state)
+        self._parked += self._parks(fault)
+        return own if fault.wait is None else max(fault.wait, own)
 
     def stop(self, state: RetryCallState) -> bool:
         """Whether to give up, and the reason for the message where it is not simply that the attempts are used up."""
-        wait, deadline = state.upcoming_sleep, self._request.deadline
-        if state.attempt_number >= self._attempts:
+        wait, deadline, patience = state.upcoming_sleep, self._request.deadline, self._patience
+        if state.attempt_number - self._parked >= patience.attempts:
             return True
-        if wait > self._cap:
+        if wait > patience.longest:
             asked = "for good" if math.isinf(wait) else f"{wait:.0f} s"
-            self._why = f"the server asks to wait {asked}, over the limit of {self._cap:.0f} s; try again later"
-        elif state.idle_for + wait > self._total:
-            self._why = f"the waits add up to more than {self._total:.0f} s; try again later"
+            how = ", or wait with --wait-limit" if patience.park is None and not math.isinf(wait) else ""
+            self._why = f"the server asks to wait {asked}, over the limit of {patience.longest:.0f} s; try again later{how}"
+        elif state.idle_for + wait > patience.sum:
+            self._why = f"the waits add up to more than {patience.sum:.0f} s; try again later"
         elif deadline is not None and time.monotonic() + wait >= deadline:
             self._why = f"the time limit leaves no room to wait {wait:.0f} s"
         return bool(self._why)
 
     def announce(self, state: RetryCallState) -> None:
-        fault = _fault(state)
-        self._request.on_retry(Retry(state.attempt_number, self._attempts, state.upcoming_sleep, fault.message))
+        fault, wait = _fault(state), state.upcoming_sleep
+        left = self._patience.sum - state.idle_for if self._parks(fault) else None  # this wait counts already
+        number = state.attempt_number - self._parked + (left is not None)
+        self._told = Retry(number, self._patience.attempts, wait, fault.message, left)
+        self._request.on_retry(self._told)
+
+    def pause(self, seconds: float) -> None:
+        """Sleep; a long pause is announced again from time to time."""
+        while seconds > _REMIND and self._told is not None:
+            self._sleep(_REMIND)
+            seconds -= _REMIND
+            self._told = replace(self._told, wait=seconds)
+            self._request.on_retry(self._told)
+        self._sleep(seconds)
 
     def final(self, error: ProviderError) -> Failure:
         fault = fault_of(error)

@@ -110,5 +110,8 @@ def resume_command(path: Path, state: State) -> str:
 
 
 def retry_text(retry: Retry, left: float) -> str:
-    """`retry 2 of 6 in 4s: Rate limit reached …`"""
-    return f"retry {retry.attempt} of {retry.attempts - 1} in {duration(max(0.0, left))}: {one_line(retry.reason, 300)}"
+    """`retry 2 of 6 in 4s: Rate limit reached …`, or what the run is parked for and how long."""
+    wait, reason = duration(max(0.0, left)), one_line(retry.reason, 300)
+    if retry.left is not None:
+        return f"parked, next request in {wait} ({duration(max(0.0, retry.left))} of --wait-limit left then): {reason}"
+    return f"retry {retry.attempt} of {retry.attempts - 1} in {wait}: {reason}"

@@ -14,7 +14,7 @@ from planrun.models.faults import Failure, Fault
 from planrun.models.openai import OpenAIModel
 from planrun.models.retry import RetryingModel
 from planrun.testing.model import ScriptedModel, say
-from planrun.testing.server import Answer, LoopbackServer, error, script_from, text
+from planrun.testing.server import Answer, LoopbackServer, error, raw, script_from, text
 
 CASES = Path(__file__).parents[1] / "cases"
 BODY = json.dumps({"model": "m", "messages": [], "stream": True}).encode()
@@ -61,13 +61,8 @@ def test_http_01c_a_wait_over_the_cap() -> None:
     run = case("HTTP-01c")
     assert (run.sent, run.waits) == (1, [])
     assert isinstance(run.error, ProviderError)
-    wanted = "the server asks to wait 86400 s, over the limit of 60 s; try again later: daily limit (HTTP 429)"
+    wanted = "the server asks to wait 86400 s, over the limit of 60 s; try again later, or wait with --wait-limit: daily limit (HTTP 429)"
     assert (str(run.error), run.error.kind, run.error.attempts, run.error.exit_code) == (wanted, "rate", 1, 75)
-
-
-def test_a_cap_that_is_long_enough_waits_for_a_known_reset() -> None:
-    run = Run([error(429, "hourly", headers={"Retry-After": "5400"}), text("ok")], cap=7200.0)
-    assert (run.sent, run.waits) == (2, [5400.0])
 
 
 def test_http_01d_quota_is_not_retried() -> None:
@@ -154,6 +149,57 @@ def test_the_deadline_leaves_no_room() -> None:
     run = Run([error(429, "slow", headers={"Retry-After": "50"})], deadline=time.monotonic() + 20)
     assert (run.sent, run.waits) == (1, [])
     assert "the time limit leaves no room to wait 50 s: slow" in str(run.error)
+
+
+HOURLY = error(429, "hourly", headers={"Retry-After": "5400"})
+
+
+def test_parked_until_a_known_reset() -> None:
+    run = Run([HOURLY, text("ok")], park=7200.0)
+    assert (run.sent, run.reply is not None and run.reply.retries) == (2, 1)
+    assert run.waits == [600.0] * 9
+    assert [(t.wait, t.left, t.reason) for t in run.told] == [(5400.0 - 600 * n, 1800.0, "hourly") for n in range(9)]
+
+
+def test_parking_has_an_end() -> None:
+    run = Run(lambda body: HOURLY, park=7200.0)
+    assert (run.sent, sum(run.waits)) == (2, 5400.0)
+    assert str(run.error) == "the waits add up to more than 7200 s; try again later: hourly (HTTP 429), after 2 requests"
+    run = Run([error(429, "weekly", headers={"Retry-After": "604800"})], park=7200.0)
+    assert (run.sent, run.waits) == (1, [])
+    assert str(run.error) == "the server asks to wait 604800 s, over the limit of 7200 s; try again later: weekly (HTTP 429)"
+
+
+@pytest.mark.parametrize(
+    ("answer", "wait"),
+    [
+        (error(429, "try again in 20m"), 1200.0),
+        (error(429, "quota used up, resets in 1 hour and 10 minutes", code="quota_exhausted"), 4200.0),
+        (error(402, "no credit", headers={"Retry-After": "90"}), 90.0),
+        (error(503, "maintenance", headers={"Retry-After": "900"}), 900.0),
+        (error(429, "x", headers={"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}), 360.0),
+        (raw(429, '{"error": {"message": "limit", "resets_in_seconds": 1800}}'), 1800.0),
+        (raw(429, '{"error": {"code": 429, "message": "q", "details": [{"retryDelay": "90s"}]}}'), 90.0),
+    ],
+)  # fmt: skip
+def test_resets_that_are_known(answer: Answer, wait: float) -> None:
+    run = Run([answer, text("ok")], park=7200.0)
+    assert (run.sent, sum(run.waits)) == (2, wait)
+
+
+def test_known_waits_are_no_attempts_but_unknown_ones_are() -> None:
+    run = Run([error(429, "x", headers={"Retry-After": "50"})] * 9 + [text("ok")], park=7200.0)
+    assert (run.sent, run.waits) == (10, [50.0] * 9)
+    assert len(Run(lambda body: error(500, "x"), park=7200.0, attempts=3).waits) == 2
+    assert Run([error(429, "no credit", code="insufficient_quota")], park=7200.0).sent == 1
+    mixed = Run(lambda body: error(429, "x", headers={"Retry-After": "0"}), park=7200.0, attempts=4)
+    assert mixed.sent == 4
+
+
+def test_a_time_limit_bounds_parking() -> None:
+    run = Run([HOURLY], deadline=time.monotonic() + 3600, park=7200.0)
+    assert (run.sent, run.waits) == (1, [])
+    assert "the time limit leaves no room to wait 5400 s: hourly" in str(run.error)
 
 
 def test_pauses_stay_under_the_cap() -> None:
