@@ -187,10 +187,14 @@ def _shut(sock: socket.socket) -> None:
 
 
 def _on_response(response: httpx2.Response) -> None:
-    """Read an error body here, in bounds: the SDK would read it to its end, however slowly it comes."""
+    """Read an error body here, in bounds: the SDK would read it to its end, however slowly it comes. Nothing is sent on to
+    where a redirect points: that is another endpoint than the one that was named."""
     import httpx2
 
-    if response.status_code < 400:
+    status = response.status_code
+    if 300 <= status < 400 and (place := response.headers.get("location")):
+        raise AnswerFault(Fault("protocol", one_line(f"HTTP {status}, moved to {place}"), status=status))
+    if status < 400:
         return
     body, start = bytearray(), time.monotonic()
     try:
@@ -200,7 +204,7 @@ def _on_response(response: httpx2.Response) -> None:
                 break
     except (httpx2.RequestError, httpx2.StreamError):
         pass  # the status alone says enough
-    raise AnswerFault(classify(response.status_code, body.decode("utf-8", "replace"), dict(response.headers)))
+    raise AnswerFault(classify(status, body.decode("utf-8", "replace"), dict(response.headers)))
 
 
 def _refuse(response: httpx2.Response) -> NoReturn:

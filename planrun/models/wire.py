@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from planrun.core.messages import Message, well_formed
@@ -21,6 +22,8 @@ from planrun.models.sse import Event, events
 MAX_JSON = 64 * 2**20  # bytes of an answer that is not a stream
 
 _DECLINED = frozenset({"content_filter", "refusal", "safety", "sensitive", "blocklist", "prohibited_content", "recitation"})
+# What a model thinks before it answers, where its server leaves that in the text: no part of the answer, as `reasoning` is none.
+_THOUGHT = re.compile(r"\s*(?:<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)\s*)+", re.DOTALL)
 _FIELD_STARTS = (b":", b"data:", b"event:", b"id:", b"retry:")
 
 
@@ -155,6 +158,8 @@ def _reply(pieces: Pieces) -> Reply:
         named = f" from {pieces.model}" if pieces.model else ""
         raise AnswerFault(_broken(f"an answer without choices{named}"))
     text = well_formed("".join(pieces.text))
+    if thought := _THOUGHT.match(text):
+        text = text[thought.end() :]
     cut_off = pieces.finish_reason in ("length", "max_tokens")
     calls = safe_calls(pieces.raw_calls(), cut_off)
     content = text if text.strip() else None

@@ -447,3 +447,22 @@ def test_any_bytes_give_a_reply_or_a_fault(body: bytes, kind: str) -> None:
         read_reply(kind, [body])
     except AnswerFault as error:
         assert error.fault.message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<think>a</think>b", "b"),
+        ("\n<think>\n\n</think>\n\nb", "b"),
+        ("<think>a</think> <think>c</think>b", "b"),
+        ("<thought>a</thought>b", "b"),
+        ("<think>a", None),
+        ("<think></think>", None),
+        ("b <think>a</think>", "b <think>a</think>"),
+        ("<thinker>a</thinker>", "<thinker>a</thinker>"),
+        ("<think>a</thought>b", None),
+    ],
+)
+def test_thoughts_in_the_text(text: str, said: str | None) -> None:
+    for reply in (read(completion({"content": text})), read_reply(EVENTS, sse(completion({"content": text}), pieces=5))):
+        assert (reply.message and reply.message.content) == said
