@@ -28,7 +28,7 @@ from planrun.core.projection import Hidden
 RECENT = 20  # call fingerprints kept for the repeat guard: five rounds of a cycle of four
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, as StepState and State: they are copied for every record, and a dict is copied faster
 class Spend:
     """What was used. Tokens count by estimate where an endpoint reported none (`estimated`); cost is None where a price is unknown."""
 
@@ -50,7 +50,7 @@ class CheckResult:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepState:
     """One step's progress. `attempt` counts for ever; `tries` since the step was last reset; `turns`, `nudges`, `empties`, `fixes`,
     `recent`, `checks` and `attempt_seconds` belong to the present attempt. `ended_at` is the record that gave its last status."""
@@ -92,7 +92,7 @@ class Unsettled:
     model: str = ""
 
 
-@dataclass(frozen=True)  # without slots: it is copied for every record, and a dict is copied faster
+@dataclass(frozen=True)
 class State:
     """Everything that decides what happens next. `header` and `plan` come from the session record."""
 

@@ -9,9 +9,10 @@ import re
 
 PER_MESSAGE = 4  # tokens of framing that chat templates add to a message
 
-# Roughly what a byte-pair encoder makes one token of: part of a word, up to three digits, a little punctuation, a run of blanks.
+# Roughly what a byte-pair encoder makes one token of: part of a word with the blank before it, up to three digits, a little
+# punctuation, a run of blanks.
 _PIECES = re.compile(
-    r"[A-Z]?[a-z]{1,6}|[A-Z]{1,2}|\d{1,3}|[\x00-\x08\x0e-\x1f]|[^\sA-Za-z\d]{1,3}|\s(?=\d)|\n\s{0,15}|\s{2,16}"
+    r" ?[A-Z]?[a-z]{1,6}|[A-Z]{1,2}|\d{1,3}|[\x00-\x08\x0e-\x1f]|[^\sA-Za-z\d]{1,3}|\s(?=\d)|\n\s{0,15}|\s{2,16}"
 )
 _CAPITALS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _RANDOM = 1.3  # how much denser base64 is than its pieces: every fourth character of it, or more, is a capital letter

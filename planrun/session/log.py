@@ -59,36 +59,27 @@ class Log:
         self._mask = mask or (lambda text: text)
         self._dirty = False
         self._broken: StorageError | None = None
-        self._text, self._line = "", b""
-        self._writer = jsonlines.Writer(self, dumps=self._dumps)  # type: ignore[arg-type]
 
     def append(self, event: Event) -> Record:
         """Write one record. What it returns is what was written: secrets masked, text well-formed."""
         record = Record(self._seq + 1, self._clock.now(), event)
         body = {"seq": record.seq, **encode(event), "timestamp": record.timestamp, "prev": self.prev}
         plain = compact_json(body)
-        self._text = self._mask(well_formed(plain))
-        self._writer.write(body)
+        text = self._mask(well_formed(plain))
+        self._write(text.encode("utf-8"))
         self._seq = record.seq
-        return record if self._text == plain else read_record(json.loads(self._text))
+        return record if text == plain else read_record(json.loads(text))
 
-    def _dumps(self, body: object) -> str:
-        return self._text
-
-    def write(self, data: str) -> None:
-        """The sink of the JSON Lines writer, which hands over a line and its newline apart: one write for both."""
-        if data != "\n":
-            self._line = data.encode("utf-8")
-            return
-        raw = self._line + b"\n"
+    def _write(self, line: bytes) -> None:
         self._check()
+        raw = line + b"\n"
         try:
             if self._file.write(raw) != len(raw):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise self._failed(error) from error
         self.start, self.size = self.size, self.size + len(raw)
-        self.prev = line_digest(self._line)
+        self.prev = line_digest(line)
         self._dirty = True
 
     def sync(self) -> None:
