@@ -25,5 +25,6 @@ COMMANDS = {
     "fork": Entry("planrun.cli.fork", "Start a new session from a summary of another."),
     "search": Entry("planrun.cli.search", "Search all that was said, also what the context has lost."),
     "expand": Entry("planrun.cli.expand", "Print originals: records by number, range or step."),
+    "doctor": Entry("planrun.cli.doctor", "Check logs line by line; repair one into a copy."),
     "config": Entry("planrun.cli.config", "Show the settings in force and where each comes from."),
 }

@@ -69,6 +69,29 @@ def opened(folder: Path, busy: float = BUSY) -> Iterator[Connection]:
         raise _judged(error) from error
 
 
+def behind(folder: Path) -> int:
+    """How many bytes of the folder's logs a search would have to catch up with. Raises Unusable or Damaged; changes nothing."""
+    import sqlite3
+
+    try:
+        address = f"{(folder / NAME).absolute().as_uri()}?mode=ro"
+        with _held(folder, fcntl.LOCK_SH), contextlib.closing(sqlite3.connect(address, uri=True)) as db:
+            version, verdict = (db.execute(f"pragma {name}").fetchone()[0] for name in ("user_version", "quick_check(1)"))
+            if version != _SCHEMA or verdict != "ok":
+                raise Damaged("it is another version's" if verdict == "ok" else verdict)
+            return sum(_missing(db, path) for path in folder.glob("*.jsonl"))
+    except OSError as error:
+        raise Unusable(f"{error.strerror or error}") from error
+    except sqlite3.Error as error:
+        raise _judged(error) from error
+
+
+def _missing(db: Connection, path: Path) -> int:
+    row, size = db.execute("select offset, tail from session where name = ?", (path.stem,)).fetchone(), path.stat().st_size
+    with path.open("rb") as file:
+        return size - row[0] if row is not None and _tail(file, row[0]) == row[1] else size
+
+
 def _create(path: Path) -> None:
     """An empty file, readable for its owner only. It gets its name when it is closed: closing a descriptor of a database drops
     the locks that another thread has on it."""

@@ -70,6 +70,15 @@ def load(path: Path, file: BinaryIO, read_plan: PlanReader) -> tuple[State, Read
     return state, Reader(file, path, offset=place.offset, seq=place.seq, prev=place.prev)
 
 
+def usable(path: Path) -> bool:
+    """Whether a resume of the log at `path` can begin at its snapshot, or there is none. Raises OSError."""
+    if not path_of(path).exists():
+        return True
+    found = _read(path)
+    with path.open("rb") as file:
+        return found is not None and _fits(found[0], file)
+
+
 def _read(log: Path) -> tuple[Place, bytes] | None:
     """The snapshot of a log, its state still as JSON; None where there is none that this version can trust."""
     try:

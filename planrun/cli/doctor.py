@@ -1,0 +1,110 @@
+"""`planrun doctor`"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from planrun.cli.options import FILE, text_or_json
+from planrun.cli.options import session_dir as session_dir_option
+
+if TYPE_CHECKING:
+    from planrun.session.store import Store
+
+
+@click.command("doctor")
+@click.argument("sessions", nargs=-1, metavar="[SESSION|FILE]...")
+@click.option("--repair", is_flag=True, help="Write a repaired copy of the one session that is named: ID-repaired.")
+@click.option("-o", "--output", type=FILE, help="Where the repaired copy goes; never over a file that is there.")
+@session_dir_option
+@text_or_json
+@click.pass_context
+def command(
+    ctx: click.Context, sessions: tuple[str, ...], repair: bool, output: Path | None, session_dir: Path | None, format: str
+) -> None:
+    """Check session logs: every line, the numbers, the chain, what lies beside them. Nothing is changed in place.
+
+    Without a name it is every session of this directory, and what was left over beside them. It says what is wrong at which
+    line and what to do. The exit code is 5 where something is damaged.
+
+    \b
+    planrun doctor
+    planrun doctor 20260131-0915 --repair && planrun resume 20260131-0915-repaired
+    planrun doctor backup/session.jsonl --format json
+    """
+    from planrun.cli.finding import store_of
+    from planrun.errors import UsageError
+
+    if (repair or output) and len(sessions) != 1:
+        raise UsageError("a repair is of one session: name it")
+    store = store_of(session_dir)
+    paths = [_log(name, store) for name in sessions]
+    damaged = _repaired(paths[0], output, format) if repair or output else _checked(paths, store, format)
+    ctx.exit(5 if damaged else 0)
+
+
+def _log(name: str, store: Store) -> Path:
+    """The log that a session's name, a unique beginning of it, or a path means. Raises UsageError."""
+    path = Path(name)
+    return path if os.sep in name or (path.suffix == ".jsonl" and path.exists()) else store.find(name)
+
+
+def _checked(paths: list[Path], store: Store, format: str) -> bool:
+    """Examine, and print what was found. True where something is damaged."""
+    from planrun.building import STATE_DIR, read_plan
+    from planrun.cli.printing import complain, say, say_json
+    from planrun.doctor.findings import Finding, Report
+    from planrun.doctor.folder import Saved, beside
+    from planrun.doctor.log import examine
+    from planrun.errors import SessionDamaged
+    from planrun.views import doctor as view
+
+    here, saved, reports = Path.cwd(), Saved(), []
+    for path in paths or sorted(store.folder.glob("*.jsonl")):
+        try:
+            reports.append(examine(path, read_plan, saved.look))
+        except SessionDamaged as error:
+            reports.append(Report(path, [Finding("unreadable", str(error))]))
+        if format == "text":
+            say(view.text(reports[-1], here))
+    found = [] if paths else list(beside(store.folder, here / STATE_DIR / "tool-output", saved))
+    damaged = [r for r in reports if r.damaged]
+    if format == "json":
+        say_json(view.as_json(reports, found))
+    elif found:
+        say(view.beside(found, here))
+    if format == "text" and len(reports) != 1:
+        complain(f"{len(reports)} sessions, {len(damaged)} damaged" if reports else f"no sessions in {store.folder}")
+    return bool(damaged)
+
+
+def _repaired(path: Path, output: Path | None, format: str) -> bool:
+    """Write the copy, examine it, and print what came of it. True where it is no session that can go on."""
+    from planrun.building import read_plan
+    from planrun.cli.printing import complain, say, say_json
+    from planrun.doctor.log import examine
+    from planrun.doctor.repair import repair
+    from planrun.errors import SessionBusy
+    from planrun.session.running import writer
+    from planrun.views import doctor as view
+    from planrun.views.words import one_line, plural
+
+    who = writer(path)
+    if who is not None:
+        raise SessionBusy(f"session {path.stem} is being run by {who}; wait for it or stop it first")
+    copy = repair(path, output or path.with_name(f"{path.stem}-repaired.jsonl"), read_plan)
+    report = examine(copy.path, read_plan)
+    more = [f"and {copy.more:,} more"] if copy.more else []
+    if format == "json":
+        say_json(view.repaired(report, copy.lost, [*copy.told, *more]))
+        return report.damaged
+    for what in (*copy.told, *more):
+        complain(one_line(what, 400))
+    complain(f"{plural(copy.kept, 'record')} kept, {copy.lost} lost; {path} was not changed")
+    say(view.text(report, Path.cwd()))
+    if not report.damaged and report.outcome != "finished":
+        complain(f"go on with: planrun resume {copy.path.stem}")
+    return report.damaged
