@@ -20,13 +20,13 @@ Append = Callable[[Event], State]
 
 def mend(state: State, lost_at: int, append: Append) -> State:
     """The state once `append` has appended what it takes; `lost_at` is the number of the newest record that is lost."""
-    for event in _reopened(state):
-        state = append(event)
+    for step in _reopened(state):
+        state = append(step)
     for segment in _broken(state.view):
         for event in _without(state, segment):
             state = append(event)
-    for event in _unsure(state, lost_at):
-        state = append(event)
+    for result in _unsure(state, lost_at):
+        state = append(result)
     return state
 
 

@@ -135,7 +135,8 @@ def _decoded(line: int, text: str, start: int) -> tuple[Piece | None, int]:
     raw = _bytes(text[start:end])
     piece = Piece(line, len(raw), raw)
     try:
-        piece.body = json.loads(well_formed(compact_json(body)))
+        broken = b"\\ud" in raw or b"\\uD" in raw or _BAD.search(text, start, end)  # half characters, bytes that are none
+        piece.body = json.loads(well_formed(compact_json(body))) if broken else body
         piece.record = read_record(piece.body)
     except UNREADABLE as error:
         piece.junk, piece.why = "not_a_record", f"JSON that is no record ({_told(error)})"
