@@ -18,6 +18,7 @@ from planrun.core.plan import Field, Json
 __all__ = ["LIMIT", "describe", "from_run", "read_pairs", "schema", "validate"]
 
 LIMIT = 65_536
+_FAULTS = 10  # faults of one kind that are told
 _PAIR = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:=(?P<value>.*)|<<(?P<mark>\S+))", re.ASCII)
 
 
@@ -27,7 +28,7 @@ def validate(fields: tuple[Field, ...], value: object) -> tuple[dict[str, Json],
         return {}, (f"output must be an object with the fields {_names(fields)}, found {found_words(value)}",)
     known = {field.name: field for field in fields}
     clean: dict[str, Json] = {}
-    faults = [_unknown(str(name), known) for name in value if name not in known]
+    faults = [_unknown(str(name), known) for name in [name for name in value if name not in known][:_FAULTS]]
     for field in fields:
         if field.type == "file":
             faults += _file(field, value.get(field.name))
@@ -91,7 +92,7 @@ def read_pairs(text: str) -> tuple[dict[str, str], list[str]]:
             else:
                 faults.append(f"PLANRUN_OUTPUT: the block of {match['name']} has no line {match['mark']}")
             pairs[match["name"]] = "\n".join(block)
-    return pairs, faults
+    return pairs, faults[:_FAULTS]
 
 
 def _last_object(stdout: str) -> tuple[dict[str, Json], list[str]]:

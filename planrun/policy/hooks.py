@@ -27,7 +27,7 @@ LONGEST_VALUE = 100_000  # bytes of an environment variable: Linux takes 128 KiB
 KEPT = 500  # characters of a hook's output in its record
 TOLD = 2_000  # characters of a reason that the model reads
 _TERM_GRACE = 0.5  # seconds between TERM and KILL
-_SHELL = ("/bin/sh", "-c")
+_SHELL = ("/bin/sh", "-c", "--")
 _SHARED = (
     "tool_name", "tool_input", "tool_output", "tool_error", "session_id", "model", "compact_messages", "compact_tokens"
 )  # fmt: skip
@@ -51,19 +51,18 @@ def run(hook: Hook, payload: Mapping[str, Json], *, workspace: Path, environment
     """Run one hook of the event that `payload` tells of. Nothing is raised for what the hook does or cannot do; what a signal
     handler raises passes through, after the kill."""
     event = str(payload["event"])
-    try:
-        finished = run_command(
-            hook.command,
-            cwd=workspace,
-            env=_environment(payload, environment),
-            timeout=hook.timeout,
-            merge=False,
-            term_grace=_TERM_GRACE,
-            stdin=(well_formed(compact_json(payload)) + "\n").encode("utf-8"),
-            interpreter=_SHELL,
-        )
-    except (OSError, ValueError) as error:
-        return _judged(hook, event, "error", 0.0, f"could not be started: {error}")
+    finished = run_command(
+        hook.command,
+        cwd=workspace,
+        env=_environment(payload, environment),
+        timeout=hook.timeout,
+        merge=False,
+        term_grace=_TERM_GRACE,
+        stdin=(well_formed(compact_json(payload)) + "\n").encode("utf-8"),
+        interpreter=_SHELL,
+    )
+    if finished.fault:
+        return _judged(hook, event, "error", 0.0, f"could not be started: {finished.fault}")
     said = _said(finished)
     if event in GATES and finished.exit_code == DENIES:
         return _denied(hook, event, finished.seconds, said or f"the hook `{hook.command}` gave no reason")

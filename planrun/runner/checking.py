@@ -70,17 +70,19 @@ def run_command(world: World, state: State, action: RunCommand) -> Iterator[Even
     else:
         yield CallStarted(call_id, "run", step.id)
     world.log.sync()
-    with tempfile.NamedTemporaryFile("w+", encoding="utf-8", errors="replace", prefix="planrun-") as extra:
-        values = {**dict(action.values), "PLANRUN_OUTPUT": extra.name}
+    with tempfile.TemporaryDirectory(prefix="planrun-", ignore_cleanup_errors=True) as folder:
+        extra = Path(folder).resolve() / "output"
+        extra.touch()
+        values = {**dict(action.values), "PLANRUN_OUTPUT": str(extra)}
         finished, cut_off = execute(world, state, step, action.command, values, step.timeout or RUN_TIMEOUT, merge=False)
-        written = Path(extra.name).read_text(encoding="utf-8", errors="replace")
+        written, faults = files.left_in(extra)
     if cut_off:
         yield CallEnded(call_id, "run", "interrupted", round(finished.seconds, 3), step.id)
     else:
-        yield _ran(step, call_id, finished, written)
+        yield _ran(step, call_id, finished, written, faults)
 
 
-def _ran(step: Step, call_id: str, finished: Finished, written: str) -> CallEnded:
+def _ran(step: Step, call_id: str, finished: Finished, written: str, faults: tuple[str, ...]) -> CallEnded:
     stdout = finished.stdout.text(1 << 20)
     shown = "\n".join(filter(None, (finished.stdout.text(KEPT).strip(), finished.stderr.text(KEPT).strip())))
     seconds = round(finished.seconds, 3)
@@ -89,7 +91,8 @@ def _ran(step: Step, call_id: str, finished: Finished, written: str) -> CallEnde
         text = f"`{_one_line(step.run or '')}` {how_it_ended(finished)}; expected exit code 0.\n{shown or '(no output)'}"
         return CallEnded(call_id, "run", status, seconds, step.id, text)
     fields = tuple(f for f in step.output if f.type != "file")
-    output, faults = outputs.from_run(fields, stdout, written)
+    if not faults:
+        output, faults = outputs.from_run(fields, stdout, written)
     return CallEnded(call_id, "run", "ok", seconds, step.id, shown, None if faults else output, faults)
 
 

@@ -63,6 +63,8 @@ def execute(
 
 
 def how_it_ended(finished: Finished) -> str:
+    if finished.fault:
+        return f"could not be run: {finished.fault}"
     if finished.timed_out:
         return f"was stopped after {finished.seconds:.0f} s"
     if finished.signal is not None:

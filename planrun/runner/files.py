@@ -7,8 +7,10 @@ from pathlib import Path, PurePosixPath
 
 from planrun.core.plan import Json
 from planrun.tools import search
+from planrun.tools.paths import Refused, open_regular
 
 _NAMED = 10  # changed files that a message lists
+_LEFT = 1 << 18  # bytes of a $PLANRUN_OUTPUT file
 
 
 def matches(workspace: Path, patterns: list[str]) -> list[str]:
@@ -53,6 +55,20 @@ def describe(workspace: Path, relative: str) -> dict[str, Json] | None:
     if not path.is_relative_to(workspace) or not path.is_file():
         return None
     return {"path": relative, "size": path.stat().st_size, "sha256": _digest(path)}
+
+
+def left_in(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The text of the file `$PLANRUN_OUTPUT` at the real `path`, whatever a command made of it; or why it cannot be taken."""
+    try:
+        with open_regular(path) as file:
+            data = file.read(_LEFT + 1)
+    except FileNotFoundError:
+        return "", ()
+    except (Refused, OSError) as error:
+        return "", (f"PLANRUN_OUTPUT: expected a file with name=value lines: {error}",)
+    if len(data) > _LEFT:
+        return "", (f"PLANRUN_OUTPUT: expected at most {_LEFT:,} bytes, found more",)
+    return data.decode("utf-8", "replace"), ()
 
 
 def _digest(path: Path) -> str:

@@ -83,7 +83,7 @@ def _grep(arguments: GrepArguments, ctx: ToolContext) -> ToolResult:
     command = shlex.join(("exec", sys.executable, "-I", "-S", "-c", _CHILD, _PACKAGE, json.dumps(request)))
     finished = run_command(command, cwd=ctx.workspace, env=ctx.env, timeout=_seconds(ctx), merge=False)
     if finished.exit_code != 0 and not finished.timed_out:
-        return ToolResult(finished.stderr.text(ctx.limit) or "the search failed", "error")
+        return ToolResult(finished.fault or finished.stderr.text(ctx.limit) or "the search failed", "error")
     text = finished.stdout.text(1 << 20).rstrip("\n")
     if finished.timed_out:
         text = (text + "\n[partial: the search took too long; simplify the pattern or narrow path]").lstrip("\n")

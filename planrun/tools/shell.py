@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -47,8 +46,6 @@ def _bash(arguments: BashArguments, ctx: ToolContext) -> ToolResult:
     left = asked if ctx.deadline is None else min(asked, ctx.deadline - time.monotonic())
     if left <= 0:
         return ToolResult("[not run: the step's time is used up]", "timeout")
-    if "\0" in arguments.command:
-        return ToolResult("the command contains a NUL character", "error")
     capture = ctx.spill / f".bash-{os.getpid()}-{threading.get_ident()}.part"
     with suppress(OSError):
         capture.unlink()
@@ -61,11 +58,9 @@ def _bash(arguments: BashArguments, ctx: ToolContext) -> ToolResult:
             capture=capture,
             prefix=ctx.sandbox,
         )
+        if finished.fault:
+            return ToolResult(f"the command could not be run: {finished.fault}", "error")
         body = _body(finished.stdout, ctx, ctx.limit - _ROOM)
-    except OSError as error:
-        if error.errno != errno.E2BIG:
-            raise
-        return ToolResult("the command is too long for the system: Write it to a file and run that", "error")
     finally:
         with suppress(OSError):
             capture.unlink()

@@ -43,6 +43,8 @@ RUN_OUTPUTS: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "nothing printed": ({"v": "string"}, "true", {"v": ""}),
     "optional": ({"a": text(required=False), "b": text(required=False)}, "true", {}),
     "none declared": ({}, "echo ignored", {}),
+    "the file is gone": ({"v": "string"}, "rm -r ${PLANRUN_OUTPUT%/*}; printf x", {"v": "x"}),
+    "no option of the shell": ({"v": "string"}, "-c() { echo called; }; -c", {"v": "called"}),
 }
 
 
@@ -63,6 +65,12 @@ BAD_OUTPUTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "enum": ({"v": text(enum=["x", "z"])}, "echo y", "v"),
     "over 64 KiB": ({"v": "string"}, "head -c 3000000 /dev/zero | tr '\\0' x", "65,536"),
     "not a pair": ({"v": "string", "w": "string"}, "echo oops > $PLANRUN_OUTPUT", "oops"),
+    "no pair at all": ({"v": "string", "w": "string"}, "yes oops | head -c 99999 > $PLANRUN_OUTPUT", "oops"),
+    "names that nobody asked for": ({"v": "string"}, "seq -f a%.0f=1 9999 > $PLANRUN_OUTPUT", "a1"),
+    "endless file": ({"v": "string"}, "head -c 999999999 /dev/zero > $PLANRUN_OUTPUT", "at most 262,144 bytes"),
+    "a pipe": ({"v": "string"}, "rm $PLANRUN_OUTPUT; mkfifo $PLANRUN_OUTPUT", "not a regular file"),
+    "a link": ({"v": "string"}, "ln -sf /etc/passwd $PLANRUN_OUTPUT", "PLANRUN_OUTPUT"),
+    "a folder": ({"v": "string"}, "rm $PLANRUN_OUTPUT; mkdir $PLANRUN_OUTPUT", "is a directory"),
 }
 
 
