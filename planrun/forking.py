@@ -130,9 +130,9 @@ def _carried(old: State, plan: Plan) -> Iterator[Event]:
 
 def _under_way(old: State, plan: Plan) -> Iterator[Event]:
     """The step that is under way goes on as its next attempt."""
-    if old.current is not None and not plan.steps[old.current].final:
-        now = old.steps[old.current]
-        step = plan.steps[old.current].id
+    if old.under_way is not None and not plan.steps[old.under_way].final:
+        now = old.steps[old.under_way]
+        step = plan.steps[old.under_way].id
         yield StepChanged(step, "in_progress", now.attempt + 1, now.note, baseline=now.baseline)
 
 

@@ -116,7 +116,7 @@ def changes(note: Noted, state: State, header: Session, plan: Plan, ask: Ask) ->
         events.append(replace(now, plan=loaded.text, plan_digest=loaded.digest, files=loaded.files))
         if ask.rerun == "stale":
             # The step under way saw the old plan, so it starts anew.
-            under_way = {plan.steps[state.current].id} if state.current is not None else set()
+            under_way = {plan.steps[state.under_way].id} if state.under_way is not None else set()
             again |= _stale(plan, loaded.plan) | under_way
         plan = loaded.plan
     if ask.rerun not in (None, "none", "stale"):

@@ -29,6 +29,7 @@ from planrun.core.events import (
     Said,
     Session,
     StepChanged,
+    Stopped,
     Unknown,
 )
 from planrun.core.messages import Message, ToolCall
@@ -174,7 +175,7 @@ def _happenings() -> Iterator[st.SearchStrategy[Event]]:
     yield of_class(StepChanged, step=step)
     yield of_class(Compacted, edits=st.lists(kinds, max_size=3).map(tuple))
     yield of_class(Noted, kind=st.sampled_from(["resumed", "retry"]))
-    yield from map(of_class, (Approval, LimitNeared, Ended, Hooked))
+    yield from map(of_class, (Approval, LimitNeared, Stopped, Ended, Hooked))
     yield unknown
 
 

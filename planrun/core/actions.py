@@ -156,6 +156,14 @@ class AskHuman:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """A limit is reached, but something is still to be run under `finally`: first that, then the end."""
+
+    outcome: Outcome
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     outcome: Outcome
     reason: str
@@ -164,5 +172,5 @@ class End:
 
 
 Action = (
-    Skip | Compact | Summarise | Begin | Brief | AskModel | RunCalls | Answer | EndCall | RunCommand | Verify | Settle | Say | AskHuman | End
+    Skip | Compact | Summarise | Begin | Brief | AskModel | RunCalls | Answer | EndCall | RunCommand | Verify | Settle | Say | AskHuman | Stop | End
 )  # fmt: skip

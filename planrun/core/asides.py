@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planrun.core import editing, spending
-from planrun.core.events import Approval, Compacted, LimitNeared, Noted, Responded
+from planrun.core.events import Approval, Compacted, Ended, LimitNeared, Noted, Responded, Stopped
 from planrun.core.evolve import evolve
 from planrun.core.state import State
 
@@ -44,6 +44,19 @@ def _overflowed(state: State, event: LimitNeared) -> State:
     return evolve(state, windows=windows, factors=factors, overflows=overflows)
 
 
+def stopped(state: State, event: Stopped) -> State:
+    return evolve(state, stop=event, held=state.current, current=None)
+
+
+def ended(state: State, event: Ended) -> State:
+    return evolve(_going_on(state), ended=event)
+
+
+def _going_on(state: State) -> State:
+    """What a stop held is under way again."""
+    return state if state.stop is None else evolve(state, stop=None, current=state.held, held=None)
+
+
 def noted(state: State, event: Noted) -> State:
     match event.kind:
         case "summary":
@@ -65,6 +78,7 @@ def _resumed(state: State, event: Noted) -> State:
     for sent in (state.request, state.background):
         if sent is not None:  # a kill cut it off: it was paid for, as far as anyone can tell
             state = spending.responded(state, Responded(usage=None, model=None, seconds=0.0, purpose=sent.purpose))
+    state = _going_on(state)  # where a crash came between the stop and the end
     merged: dict[str, Any] = {**state.options, **event.options}
     return evolve(
         state,

@@ -54,9 +54,14 @@ def limits_in_force(state: State) -> Limits:
     )
 
 
+def exempt(step: Step) -> bool:
+    """A command under `finally` runs whatever limit of the run is reached; its own limits and timeout hold."""
+    return step.final and step.run is not None
+
+
 def uses(state: State, step: Step | None) -> list[Use]:
     """Every limit in force and how much of it is used; a step's turn limit belongs to its attempts and is not here."""
-    run = limits_in_force(state)
+    run = Limits() if step is not None and exempt(step) else limits_in_force(state)
     pending = sum(sent.tokens for sent in (state.request, state.background) if sent)
     rows = [
         ("cost_usd", "", state.spend.cost_usd or 0.0, run.cost_usd),

@@ -4,14 +4,19 @@ Each action leads to a state in which `decide` goes on, so a run that was cut of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from planrun.core import context, pressure, prompts, steps
-from planrun.core.actions import Action, Answer, AskHuman, Begin, Compact, End, EndCall, Say, Settle, Skip
+from planrun.core.actions import Action, Answer, AskHuman, Begin, Compact, End, EndCall, Say, Settle, Skip, Stop
+from planrun.core.events import Stopped
 from planrun.core.expressions import ExpressionError, evaluate, test
 from planrun.core.plan import Json, Step, Strategy
 from planrun.core.scope import approval, scope_of, strategy_of
 from planrun.core.state import State
 from planrun.core.strategies import boundary
 from planrun.errors import Outcome
+
+_LIMITS = (Outcome.BUDGET, Outcome.TIME_LIMIT, Outcome.TURN_LIMIT, Outcome.CONTEXT, Outcome.STUCK)
 
 
 def decide(state: State) -> Action | None:
@@ -22,9 +27,34 @@ def decide(state: State) -> Action | None:
     if state.question is not None:
         q = state.question
         return AskHuman(q.step, q.subject, q.digest, q.text, asked=True)
+    if state.stop is not None:
+        return _cleaned_up(state, state.stop)
+    at = state.current
+    action = steps.inside(state, state.plan.steps[at]) if at is not None else _tidy(state) or _between(state)
+    if isinstance(action, End) and action.outcome in _LIMITS and _next_command(state):
+        return Stop(action.outcome, action.reason)
+    return action
+
+
+def _cleaned_up(state: State, stop: Stopped) -> Action:
+    """After a limit: the commands under `finally`, which neither ask a model nor are held up by what stopped the run, then the
+    end. The conversation of the step that was under way stays as it is."""
     if state.current is not None:
-        return steps.inside(state, state.plan.steps[state.current])
-    return _tidy(state) or _between(state)
+        return steps.inside(state, state.need_plan().steps[state.current])
+    step = _next_command(state)
+    return _enter(state, step) if step is not None else End(Outcome(stop.outcome), stop.reason)
+
+
+def _next_command(state: State) -> Step | None:
+    return next((s for s in _due(state) if s.run is not None), None)
+
+
+def _due(state: State) -> Iterator[Step]:
+    """The steps under `finally` that did not run since the last work was done, or failed in an earlier run."""
+    for step, now in zip(state.need_plan().steps, state.steps, strict=True):
+        stale = now.ended_at < state.worked or (now.status == "failed" and now.ended_at < state.resumed_at)
+        if step.final and (stale or now.status in ("todo", "in_progress")):
+            yield step
 
 
 def _tidy(state: State) -> Action | None:
@@ -98,15 +128,10 @@ def _enter(state: State, step: Step) -> Action:
 
 def _wrap_up(state: State, failed: Step | None) -> Action:
     """Run what stands under `finally`, after the last work that was done, then end: with `failed`'s reason, or finished."""
-    plan = state.need_plan()
-    worked = max(now.ended_at for step, now in zip(plan.steps, state.steps, strict=True) if not step.final)
-    for step, now in zip(plan.steps, state.steps, strict=True):
-        if not step.final:
-            continue
-        again = now.ended_at < worked or (now.status == "failed" and now.ended_at < state.resumed_at)
-        if now.status == "todo" or again:
-            return _enter(state, step)
-        if now.status == "failed" and step.on_failure == "stop" and failed is None:
+    for step in _due(state):
+        return _enter(state, step)
+    for step, now in zip(state.need_plan().steps, state.steps, strict=True):
+        if step.final and now.status == "failed" and step.on_failure == "stop" and failed is None:
             failed = step
     if failed is not None:
         now = state.step_state(failed.id)

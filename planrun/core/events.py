@@ -209,6 +209,15 @@ class LimitNeared:
 
 
 @dataclass(frozen=True, slots=True)
+class Stopped:
+    """A limit stops the run, which is over once what stands under `finally` has run. `outcome` and `reason` are those of its end."""
+
+    type: ClassVar[str] = "stop"
+    outcome: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """Something worth a line: `kind` is resumed, sealed, notice, retry, … ; `options` and `settings` go with resumed."""
 
@@ -244,5 +253,5 @@ class Unknown:
 
 Event = (
     Session | Said | Requested | Responded | CallStarted | CallEnded | StepChanged | Compacted | Approval | Hooked
-    | LimitNeared | Noted | Ended | Unknown
+    | LimitNeared | Stopped | Noted | Ended | Unknown
 )  # fmt: skip

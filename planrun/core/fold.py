@@ -21,13 +21,14 @@ from planrun.core.events import (
     Said,
     Session,
     StepChanged,
+    Stopped,
     Unknown,
 )
 from planrun.core.evolve import evolve
 from planrun.core.plan import Plan, Step
 from planrun.core.records import Record
 from planrun.core.scope import strategy_of
-from planrun.core.state import RECENT, CheckResult, PlanReader, State, StepState, fingerprint, with_step
+from planrun.core.state import RECENT, CheckResult, PlanReader, State, StepState, fingerprint, with_step, worked
 
 
 def fold(records: Iterable[Record], state: State, read_plan: PlanReader) -> State:
@@ -69,8 +70,10 @@ def apply(state: State, record: Record, read_plan: PlanReader) -> State:  # noqa
             return asides.limit(state, event)
         case Noted() as event:
             return asides.noted(state, event)
+        case Stopped() as event:
+            return asides.stopped(state, event)
         case Ended() as event:
-            return evolve(state, ended=event)
+            return asides.ended(state, event)
         case Hooked() | Unknown():
             return state
 
@@ -156,11 +159,14 @@ def _call_ended(state: State, event: CallEnded) -> State:
         in_flight=tuple(c for c in state.in_flight if c != event.call_id),
         unended=tuple(u for u in state.unended if u[0] != event.call_id),
     )
-    if event.step is None or event.name not in ("run", "verify"):
+    if event.step is None:
         return state
-    index = state.need_plan().index[event.step]
     if event.call_id.startswith("recheck:"):
         return evolve(state, rechecked=state.rechecked + 1) if event.status == "ok" else state
+    index = state.need_plan().index[event.step]
+    state = worked(state, index)
+    if event.name not in ("run", "verify"):
+        return state
     if event.status == "interrupted":
         return state  # a limit of the run cut it off: it says nothing about the work
     if event.name == "run":
@@ -173,7 +179,7 @@ def _step_changed(state: State, event: StepChanged) -> State:
     index = state.need_plan().index[event.step]
     old = state.steps[index]
     state = evolve(state, rechecked=0, meagre=0, deferred=False)
-    if state.hidden:
+    if state.hidden and state.stop is None:
         state = evolve(state, view=projection.restore(state.view, state.hidden, state.need_plan()), hidden=())
     if event.status == "in_progress":
         fresh = StepState(
@@ -208,7 +214,7 @@ def _step_changed(state: State, event: StepChanged) -> State:
             ended_at=state.seq,
         )
 
-    state = evolve(with_step(state, index, change), current=None if state.current == index else state.current)
+    state = worked(evolve(with_step(state, index, change), current=None if state.current == index else state.current), index)
     return evolve(state, frontier=_frontier(state, min(index, state.frontier)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.core import context
 from planrun.core.events import Requested, Responded
 from planrun.core.evolve import evolve
-from planrun.core.state import Spend, State, StepState, Unsettled, with_step
+from planrun.core.state import Spend, State, StepState, Unsettled, with_step, worked
 from planrun.core.tokens import calibrate, raw_tokens
 
 
@@ -44,6 +44,7 @@ def responded(state: State, event: Responded) -> State:
         return state
     if event.purpose != "step":
         return with_step(state, state.need_plan().index[sent.step], lambda s: evolve(s, spend=add(s.spend)))
+    index = state.need_plan().index[sent.step]
     turn = event.error is None  # a failure of the provider is no turn
     silent = event.empty or event.refusal is not None
     state = evolve(
@@ -64,7 +65,8 @@ def responded(state: State, event: Responded) -> State:
             spend=add(s.spend),
         )
 
-    return with_step(state, state.need_plan().index[sent.step], change)
+    state = with_step(state, index, change)
+    return worked(state, index) if turn else state
 
 
 def _answer_tokens(state: State, event: Responded) -> int:

@@ -19,6 +19,7 @@ from planrun.core.events import (
     Purpose,
     Session,
     StepStatus,
+    Stopped,
 )
 from planrun.core.evolve import evolve
 from planrun.core.messages import CallStatus
@@ -132,6 +133,9 @@ class State:
     copied_at: int = 0  # bytes of messages in the log at the last full copy in a compaction record
     archived: int = 0  # bytes of message content in the archive
     rechecked: int = 0
+    worked: int = 0  # the newest record of work on a step that does not stand under `finally`
+    stop: Stopped | None = None  # a limit was reached: only `finally` is still run
+    held: int | None = None  # the step that was under way then, and is again once the run goes on
     frontier: int = 0  # every step before this one is over: done, skipped, or failed with on_failure: continue
     ended: Ended | None = None
 
@@ -146,6 +150,11 @@ class State:
             return named
         step = self.need_plan().steps[self.current] if self.current is not None else None
         return (step.model if step else None) or self.model
+
+    @property
+    def under_way(self) -> int | None:
+        """The step that work is on, also while a stop holds it."""
+        return self.current if self.stop is None else self.held
 
     @property
     def factor(self) -> float:
@@ -171,6 +180,11 @@ def fingerprint(tool: str, arguments: str, result: str) -> str:
     with suppress(ValueError):
         arguments = json.dumps(json.loads(arguments), sort_keys=True)
     return hashlib.sha256(f"{tool}\0{arguments}\0{result}".encode()).hexdigest()[:16]
+
+
+def worked(state: State, index: int) -> State:
+    """The state after work on a step; what stands under `finally` comes after all work and does not count."""
+    return state if state.need_plan().steps[index].final else evolve(state, worked=state.seq)
 
 
 def with_step(state: State, index: int, change: Callable[[StepState], StepState]) -> State:

@@ -47,7 +47,7 @@ def fail(state: State, step: Step, reason: FailureReason, note: str, *, again: b
 
 def _run_step(state: State, step: Step, now: StepState) -> Action:
     if now.ran is None:
-        stop = budget.exceeded(state, step, before_model=False)
+        stop = _no_time(state, step)
         if stop is not None:
             return stop
         try:
@@ -65,6 +65,12 @@ def _run_step(state: State, step: Step, now: StepState) -> Action:
     if failed is not None:
         return fail(state, step, "verify_failed", failed.text)
     return _conclude(state, step, now.ran.output or {}, None)
+
+
+def _no_time(state: State, step: Step) -> Action | None:
+    """What comes instead of a command for which there is no time left. Under `finally` only the step itself fails."""
+    stop = budget.exceeded(state, step, before_model=False)
+    return fail(state, step, "step_failed", stop.reason, again=False) if stop is not None and budget.exempt(step) else stop
 
 
 def _check_env(state: State, step: Step) -> None:
@@ -86,7 +92,7 @@ def _conclude(state: State, step: Step, output: dict[str, Json], note: str | Non
     checks = checks_of(step)
     if len(now.checks) < len(checks):
         position = len(now.checks)
-        stop = budget.exceeded(state, step, before_model=False)
+        stop = _no_time(state, step)
         if stop is not None:
             return stop
         return _verify(state, step, checks[position], f"verify:{step.id}:{now.attempt}:{position}", output, recheck=False)

@@ -164,7 +164,11 @@ class PlanTable(_Keys):
     pin: list[str] = Field(default=[], description="facts that no compaction may touch")
     recheck: Literal["end", "each", "off"] = "end"
     steps: list[StepTable] = Field(min_length=1)
-    finally_: list[StepTable] = Field(default=[], alias="finally", description="steps that run whatever happened")
+    finally_: list[StepTable] = Field(
+        default=[],
+        alias="finally",
+        description="steps that run whatever happened; once a limit has stopped the run, those with `run` only",
+    )
     output: dict[str, str] = Field(default={}, description="what the whole plan leaves, as templates")
 
     @model_validator(mode="before")

@@ -15,7 +15,7 @@ from planrun.core.plan import ExistsCheck, Json, RunCheck, Step, UnchangedCheck
 from planrun.core.state import State
 from planrun.core.steps import broken
 from planrun.runner import files
-from planrun.runner.commands import RUN_TIMEOUT, VERIFY_TIMEOUT, execute, how_it_ended
+from planrun.runner.commands import RUN_TIMEOUT, STOPPED_TIMEOUT, VERIFY_TIMEOUT, execute, how_it_ended
 from planrun.runner.world import World
 from planrun.tools.process import Finished
 
@@ -70,11 +70,12 @@ def run_command(world: World, state: State, action: RunCommand) -> Iterator[Even
     else:
         yield CallStarted(call_id, "run", step.id)
     world.log.sync()
+    usual = RUN_TIMEOUT if state.stop is None else STOPPED_TIMEOUT
     with tempfile.TemporaryDirectory(prefix="planrun-", ignore_cleanup_errors=True) as folder:
         extra = Path(folder).resolve() / "output"
         extra.touch()
         values = {**dict(action.values), "PLANRUN_OUTPUT": str(extra)}
-        finished, cut_off = execute(world, state, step, action.command, values, step.timeout or RUN_TIMEOUT, merge=False)
+        finished, cut_off = execute(world, state, step, action.command, values, step.timeout or usual, merge=False)
         written, faults = files.left_in(extra)
     if cut_off:
         yield CallEnded(call_id, "run", "interrupted", round(finished.seconds, 3), step.id)

@@ -19,6 +19,7 @@ RESULT = 50_000  # characters of a result that a model gets, at most
 LEAST_RESULT = 2_000
 SHARE, CHARACTERS = 0.4, 2.5  # of the room for messages that one result may take, at so many characters a token
 RUN_TIMEOUT = 3600.0  # seconds that a run step may take where it says nothing
+STOPPED_TIMEOUT = 300.0  # the same under `finally`, once a limit has stopped the run
 VERIFY_TIMEOUT = 600.0
 
 

@@ -20,11 +20,12 @@ from planrun.core.actions import (
     Say,
     Settle,
     Skip,
+    Stop,
     Summarise,
     Verify,
 )
 from planrun.core.decide import decide
-from planrun.core.events import Approval, CallEnded, Ended, Event, Said, StepChanged
+from planrun.core.events import Approval, CallEnded, Ended, Event, Said, StepChanged, Stopped
 from planrun.core.fold import apply
 from planrun.core.messages import Message
 from planrun.core.records import Record
@@ -115,6 +116,8 @@ class Runner:
                 return iter([CallEnded(call_id, name, status, None)])
             case Skip(step, note):
                 return iter([StepChanged(step, "skipped", state.step_state(step).attempt, note)])
+            case Stop(outcome, reason):
+                return iter([Stopped(outcome, reason)])
             case End(outcome, reason, output, partial):
                 return iter([Ended(outcome, EXIT_CODES[outcome], reason, output, partial)])
             case _:

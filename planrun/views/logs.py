@@ -19,6 +19,7 @@ from planrun.core.events import (
     Said,
     Session,
     StepChanged,
+    Stopped,
     Unknown,
 )
 from planrun.core.records import Record
@@ -64,6 +65,8 @@ def _what(record: Record) -> str:  # noqa: C901 - a case for each event
             return f"{event.event} {event.status}: {event.text or event.command}"
         case LimitNeared() as event:
             return f"{event.limit}: {event.used:g} of {event.maximum:g}"
+        case Stopped() as event:
+            return f"{event.outcome}: {event.reason}"
         case Noted() as event:
             return f"{event.kind}: {event.text}"
         case Ended() as event:
