@@ -15,6 +15,7 @@ from planrun.core.messages import compact_json, well_formed
 _MOST = 1 << 32  # record numbers, in an index
 _NO_TEXT = re.compile(rb'\{"seq":([1-9][0-9]{0,8}),"type":"(?!message"|compaction")[a-z_]+",')
 Body = dict[str, Any]
+_decode = json.JSONDecoder().decode  # `json.loads` looks at its options first
 
 
 class Doc(NamedTuple):
@@ -66,7 +67,7 @@ class Lines:
 
 def parse(line: bytes) -> Body | None:
     try:
-        body = json.loads(line.decode("utf-8", "replace"))
+        body = _decode(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
     good = isinstance(body, dict) and isinstance(body.get("timestamp"), int | float) and isinstance(body.get("type"), str)
@@ -94,7 +95,7 @@ def doc_of(body: Body, offset: int) -> Doc | None:
         case _:
             return None
     step = _text(body.get("step") or body.get("boundary"))
-    if not text.strip():
+    if not text or text.isspace():
         return None
     return Doc(body["seq"], offset, float(body["timestamp"]), kind, role, step, level, well_formed(text))
 
@@ -130,7 +131,7 @@ def calls(body: Body) -> list[tuple[str, str]]:
 def _call(name: str, arguments: str) -> str:
     """A call in words: texts as they are, not as JSON spells them."""
     try:
-        given = json.loads(arguments)
+        given = _decode(arguments)
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
