@@ -213,7 +213,7 @@ class Reader:
     def _damaged(self, why: str) -> SessionDamaged:
         line = self.seq + 1
         return SessionDamaged(
-            f"{self._path}, line {line}: {why}. Nothing was changed; `planrun doctor {self._path.stem}` repairs into a copy.",
+            f"{self._path}, line {line}: {why}. Nothing was changed; `planrun doctor {self._path.stem} --repair` makes a copy that can go on.",
             line,
         )
 
