@@ -22,7 +22,7 @@ from planrun.runner.signals import Signals
 from planrun.runner.world import Price
 from planrun.session import log as logs
 from planrun.session import snapshot
-from planrun.session.following import folded
+from planrun.session.following import latest
 from planrun.session.store import Store, new_id
 from planrun.settings import Settings, resolve
 from planrun.tools.process import kill_all
@@ -97,7 +97,7 @@ def resume(
 
 def load(path: Path) -> State:
     """The state of a session, for looking only."""
-    return folded(path, read_plan)
+    return latest(path, read_plan)
 
 
 def _drive(

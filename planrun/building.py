@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from planrun import planfile
@@ -43,7 +44,12 @@ def tool_sizes() -> dict[str, int]:
 
 def read_plan(header: Session) -> Plan:
     """The plan of a session record, from the text in it alone. Raises PlanInvalid."""
-    return planfile.parse(header.plan, header.plan_path, header.files).plan
+    return _plan(header.plan, header.plan_path, tuple(header.files.items()))
+
+
+@lru_cache(maxsize=8)  # many sessions have one plan, and a run asks for its own more than once
+def _plan(text: str, path: str, files: tuple[tuple[str, str], ...]) -> Plan:
+    return planfile.parse(text, path, dict(files)).plan
 
 
 def free_path(store: Store, session: str) -> Path:

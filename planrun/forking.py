@@ -23,7 +23,7 @@ from planrun.manual import acting, asks_model
 from planrun.runner.loop import Runner
 from planrun.runner.summarising import task_of, written
 from planrun.session import log as logs
-from planrun.session.following import folded
+from planrun.session.following import latest
 from planrun.session.store import Store, new_id
 from planrun.settings import Flags
 
@@ -36,7 +36,7 @@ def fork(
     path: Path, session: str | None, front: Front, *, flags: Flags, environ: Mapping[str, str], seams: Seams = Seams()
 ) -> tuple[Path, State]:
     """Start a session named `session`, to be resumed; returns its log and its state. The one at `path` is only read."""
-    old = folded(path, building.read_plan)
+    old = latest(path, building.read_plan)
     header, plan = resuming.header_of(old, path)
     settings = resuming.settings_of(header, plan, path.stem, flags, environ)
     target = building.free_path(Store(path.parent), new_id() if session is None else session)

@@ -38,7 +38,7 @@ from planrun.front import Ask, Front
 from planrun.runner import asking
 from planrun.runner.loop import Runner
 from planrun.runner.signals import Signals
-from planrun.session.following import folded, follow
+from planrun.session.following import follow, latest
 from planrun.session.running import writer
 from planrun.settings import Flags, Settings
 
@@ -91,7 +91,7 @@ def use_of(path: Path) -> Use:
 def upcoming(path: Path, flags: Flags, environ: Mapping[str, str]) -> Seen:
     """What the model would see next: the run goes on in memory, as a plain `planrun resume` would, as far as it gets without
     acting on anything. Nothing is written and no hook is asked."""
-    state = folded(path, building.read_plan)
+    state = latest(path, building.read_plan)
     header, plan = resuming.header_of(state, path)
     settings = resuming.settings_of(header, plan, path.stem, flags, environ)
     rehearsal = _rehearsal(path, state, settings, environ)

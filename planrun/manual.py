@@ -23,7 +23,7 @@ from planrun.runner.loop import Runner
 from planrun.runner.signals import Signals
 from planrun.runner.summarising import summariser
 from planrun.session import snapshot
-from planrun.session.following import folded
+from planrun.session.following import latest
 from planrun.session.log import Log
 from planrun.settings import Flags, Settings
 from planrun.tools.process import kill_all
@@ -52,7 +52,7 @@ class Compaction:
 
 def preview(path: Path, wanted: Wanted) -> Compaction:
     """What `compact` would do, as far as that can be told without a model. Nothing is written. Raises NeedsHuman."""
-    state = folded(path, building.read_plan)
+    state = latest(path, building.read_plan)
     resuming.header_of(state, path)
     return _planned(state, path, wanted)[1]
 

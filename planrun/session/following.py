@@ -10,6 +10,7 @@ from planrun.core.fold import apply
 from planrun.core.records import Record
 from planrun.core.state import PlanReader, State
 from planrun.errors import PlanInvalid, SessionDamaged
+from planrun.session import snapshot
 from planrun.session.store import records
 
 MISFITS = (PlanInvalid, LookupError, ValueError, TypeError, AttributeError, ArithmeticError)  # what `apply` may raise
@@ -34,6 +35,16 @@ def folded(path: Path, read_plan: PlanReader, found: Iterable[Record] | None = N
     for _, now in follow(path, read_plan, found, state):
         state = now
     return state
+
+
+def latest(path: Path, read_plan: PlanReader) -> State:
+    """The same state by way of the snapshot, where one fits: only what was written after it is read. For looking; raises SessionDamaged."""
+    try:
+        with path.open("rb") as file:
+            state, reader = snapshot.load(path, file, read_plan)
+            return folded(path, read_plan, reader, state)
+    except OSError as error:
+        raise SessionDamaged(f"cannot read the session log {path}: {error.strerror or error}") from error
 
 
 def misfit(state: State, event: Event, error: Exception) -> str:

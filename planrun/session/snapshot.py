@@ -122,9 +122,10 @@ class Keeper:
         if over or grown >= max(GROWTH, RATIO * self._size):
             self._offset = self._log.size  # also where writing fails: the next try is as far away
             with contextlib.suppress(OSError):
-                self._write(state)
+                self.keep(state)
 
-    def _write(self, state: State) -> None:
+    def keep(self, state: State) -> None:
+        """Put the snapshot of `state`, the fold of the whole log, in the place of the one before. Raises OSError."""
         body = compact_json(_codec().encode(state)).encode("utf-8")
         place = Place(
             version=_version(),

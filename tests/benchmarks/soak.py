@@ -37,9 +37,9 @@ ROOT = Path(__file__).parents[2]
 RESUMABLE = {
     2: "it is no OpenAI-style API",
     75: "the endpoint failed after retries",
-    130: "SIGINT",
     143: "SIGTERM",
-    -9: "SIGKILL",
+    -signal.SIGTERM: "SIGTERM before planrun is there to hear it",
+    -signal.SIGKILL: "SIGKILL",
 }
 PATIENCE = 900.0  # seconds without a new step after which a run counts as stuck
 TICK = 1000 / os.sysconf("SC_CLK_TCK")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +24,7 @@ from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.session import log as logs
 from planrun.session import snapshot
+from planrun.session.following import folded, latest
 from planrun.session.store import records
 from tests.strategies import PLAN, patient, runs
 
@@ -60,6 +62,22 @@ def test_folding_goes_on_from_a_decoded_state_as_from_the_state(happened: list[R
     state = fold(happened[:at], State(), plan_of)
     whole = fold(happened[at:], state, plan_of)
     assert whole == fold(happened[at:], through_json(state), plan_of) == fold(happened, State(), plan_of)
+
+
+@settings(patient, max_examples=50)
+@given(runs(), st.data())
+def test_looking_by_way_of_a_snapshot_anywhere_is_looking_at_the_whole(happened: list[Record], data: st.DataObject) -> None:
+    at = data.draw(st.integers(1, len(happened)))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "s.jsonl"
+        log, state = logs.create(path), State()
+        for number, record in enumerate(happened, 1):
+            state = apply(state, log.append(record.event), plan_of)
+            if number == at:
+                snapshot.Keeper(log).keep(state)
+        log.close()
+        assert latest(path, plan_of) == folded(path, plan_of) == state
+        assert resumed(path)[1] == path.stat().st_size - sum(map(len, path.read_bytes().splitlines(keepends=True)[:at]))
 
 
 def test_a_type_without_an_exact_form_is_refused() -> None:
