@@ -17,7 +17,6 @@ Junk = Literal["", "cut", "not_json", "not_a_record", "zeros", "blank", "too_lon
 LONGEST = 64 << 20  # bytes of a line; an answer of a model, the longest thing there is, may have as many
 _START = re.compile(r'\{\s*"seq"\s*:')
 _FAILURES = 64  # beginnings of records in one line that turned out to be none, before the rest of it is given up
-_BAD = re.compile("[\udc80-\udcff]")  # bytes that are no UTF-8, as surrogateescape shows them
 _SHOWN = 40  # characters of what is none
 _raw_decode = json.JSONDecoder().raw_decode
 
@@ -87,20 +86,28 @@ def _pieces(line: int, raw: _Raw, data: bytes | None) -> list[Piece]:
     inner = data.strip(b"\0")
     back = len(data) - front - len(inner)
     found = [_zeros(line, front)] if front else []
-    found += _split(line, inner.decode("utf-8", "surrogateescape"), front)
+    found += _split(line, *_text(inner), front)
     return [*found, _zeros(line, back)] if back else found
+
+
+def _text(data: bytes) -> tuple[str, int]:
+    """The text, bytes that are no UTF-8 escaped, and the place (from 1) of the first of them, or 0."""
+    try:
+        return data.decode("utf-8"), 0
+    except UnicodeDecodeError as error:
+        return data.decode("utf-8", "surrogateescape"), error.start + 1
 
 
 def _zeros(line: int, size: int) -> Piece:
     return Piece(line, size, junk="zeros", why=f"{size:,} zero bytes, as a power cut leaves them")
 
 
-def _split(line: int, text: str, before: int) -> list[Piece]:
+def _split(line: int, text: str, bad: int, before: int) -> list[Piece]:
     """The records that stand in a text one behind the other, and what stands between them."""
     found: list[Piece] = []
     told = at = failures = 0
     while failures < _FAILURES and (start := _next_start(text, told, at)) is not None:
-        piece, end = _decoded(line, text, start)
+        piece, end = _decoded(line, text, start, broken=bad > 0)
         if piece is None or (piece.junk and start > told):
             failures += 1
             at = start + 1
@@ -109,10 +116,9 @@ def _split(line: int, text: str, before: int) -> list[Piece]:
         found.append(piece)
         told = at = end
     found += _other(line, text[told:])
-    bad = _BAD.search(text)
     if len(found) == 1:
         found[0].raw = _bytes(text)  # blanks around it belong to the line that the next one names
-        found[0].bad_byte = before + len(_bytes(text[: bad.start()])) + 1 if bad else 0
+        found[0].bad_byte = before + bad if bad else 0
     return found
 
 
@@ -126,7 +132,7 @@ def _next_start(text: str, told: int, at: int) -> int | None:
     return match.start() if match else None
 
 
-def _decoded(line: int, text: str, start: int) -> tuple[Piece | None, int]:
+def _decoded(line: int, text: str, start: int, *, broken: bool) -> tuple[Piece | None, int]:
     """The JSON value that begins at `start`, as a piece, and where it ends; None where there is none."""
     try:
         body, end = _raw_decode(text, start)
@@ -135,7 +141,7 @@ def _decoded(line: int, text: str, start: int) -> tuple[Piece | None, int]:
     raw = _bytes(text[start:end])
     piece = Piece(line, len(raw), raw)
     try:
-        broken = b"\\ud" in raw or b"\\uD" in raw or _BAD.search(text, start, end)  # half characters, bytes that are none
+        broken = broken or b"\\ud" in raw or b"\\uD" in raw  # bytes that are no characters, halves of characters
         piece.body = json.loads(well_formed(compact_json(body))) if broken else body
         piece.record = read_record(piece.body)
     except UNREADABLE as error:
