@@ -36,6 +36,7 @@ def prepare(plan_path: Path, ask: Ask, *, cwd: Path, environ: Mapping[str, str])
     loaded = planfile.load(plan_path)
     plan = loaded.plan
     settings = building.as_recorded(resolve(workspace, ask.flags, environ, plan), plan_path)
+    building.rules(settings, plan)
     params = typed(plan, ask.params)
     resuming.check_steps(plan, (ask.until,))
     model = _model_of(plan, settings)
@@ -83,6 +84,7 @@ def resume(
         state = session.state
         header, plan = resuming.header_of(state, path)
         settings = resuming.settings_of(header, plan, path.stem, ask.flags, environ)
+        building.rules(settings, plan)
         again = ask.rerun if ask.rerun not in ("none", "stale") else None
         resuming.check_steps(plan, (ask.until, ask.start_from, *ask.skip, again))
         note = resuming.resumed(state, settings, ask)

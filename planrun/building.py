@@ -16,7 +16,7 @@ from planrun.counting import CountingJournal, counter
 from planrun.errors import UsageError
 from planrun.front import Ask, Front
 from planrun.models.base import Model
-from planrun.policy.permissions import Permissions
+from planrun.policy.permissions import Permissions, Rule, parse_rule
 from planrun.policy.secrets import Masker
 from planrun.runner.signals import Signals
 from planrun.runner.world import Answered, Human, Journal, Price, World
@@ -81,7 +81,9 @@ def world(
     log_bytes: Callable[[], int] = lambda: 0,
 ) -> World:
     """Everything outside the state of the session whose log is at `log`; `hooks` are the settings' own where none are given."""
-    secrets = {n: environ[n] for n in read_plan(header).secrets if environ.get(n)}
+    plan = read_plan(header)
+    permissions, polling = rules(settings, plan)
+    secrets = {n: environ[n] for n in plan.secrets if environ.get(n)}
     workspace = Path(header.cwd)
     count = counter(settings.compaction.estimator, header.model)
     return World(
@@ -91,7 +93,8 @@ def world(
         prices=lambda name: _price(settings, name),
         reply_reserve=lambda name: _reserve(settings, name),
         tools={t.name: t for t in all_tools()},
-        permissions=Permissions.parse(settings.permissions.allow, settings.permissions.ask, settings.permissions.deny),
+        permissions=permissions,
+        polling=polling,
         human=_human(ask, front),
         signals=signals,
         workspace=workspace,
@@ -102,6 +105,12 @@ def world(
         history=History(log.parent, log),
         log_bytes=log_bytes,
     )
+
+
+def rules(settings: Settings, plan: Plan) -> tuple[Permissions, tuple[Rule, ...]]:
+    """The permissions, and what the plan lets poll. Raises ConfigError for a rule that cannot be read."""
+    said = settings.permissions
+    return Permissions.parse(said.allow, said.ask, said.deny), tuple(parse_rule(text) for text in plan.polling)
 
 
 class _Nobody:

@@ -13,11 +13,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from planrun import jsontext
+from planrun.core.rules import rule
 from planrun.core.units import duration, shown
 from planrun.errors import ConfigError
 
 _NEAR = 0.8
-_RULE = re.compile(r"(\*|[A-Za-z_][\w.*-]*)(\(.+\))?", re.DOTALL)
 EVENTS = (
     "session_start",
     "session_end",
@@ -30,12 +30,6 @@ EVENTS = (
     "pre_compact",
     "post_compact",
 )
-
-
-def _rule(text: str) -> str:
-    if not _RULE.fullmatch(text):
-        raise ValueError("expected a rule such as Bash(git status*) or Write(src/**)")
-    return text
 
 
 def _seconds(value: object) -> object:
@@ -61,7 +55,7 @@ class _Own(_Table):
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, allow_inf_nan=False)]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Percent = Annotated[float, Field(ge=0, le=100)]
-Rule = Annotated[str, AfterValidator(_rule)]
+Rule = Annotated[str, AfterValidator(rule)]
 Name = Annotated[str, Field(min_length=1)]
 
 

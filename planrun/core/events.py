@@ -57,6 +57,7 @@ class Said:
     faults: dict[str, str] = field(default_factory=dict)
     aside: int = 0  # characters at the end of content that are the runner's remark, not the tool's result
     landing: bool = False  # the remark tells the model to land
+    poll: bool = False  # the result of a call that the plan lets poll
     counted: int | None = None  # tokens of its text and calls, where a tokenizer counted them
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-from planrun.core import asides, context, projection, spending
+from planrun.core import asides, context, guard, projection, spending
 from planrun.core.context import Entry
 from planrun.core.events import (
     Approval,
@@ -28,7 +28,7 @@ from planrun.core.evolve import evolve
 from planrun.core.plan import Plan, Step
 from planrun.core.records import Record
 from planrun.core.scope import strategy_of
-from planrun.core.state import RECENT, CheckResult, PlanReader, State, StepState, fingerprint, with_step, worked
+from planrun.core.state import RECENT, CheckResult, PlanReader, State, StepState, with_step, worked
 
 
 def fold(records: Iterable[Record], state: State, read_plan: PlanReader) -> State:
@@ -125,7 +125,15 @@ def _said(state: State, event: Said) -> State:
             )
         case "model", _:
             return with_step(
-                state, index, lambda s: evolve(s, checks=(), empties=0, nudges=0 if event.tool_calls else s.nudges)
+                state,
+                index,
+                lambda s: evolve(
+                    s,
+                    checks=(),
+                    empties=0,
+                    nudges=0 if event.tool_calls else s.nudges,
+                    warned=guard.nudged(s.recent),
+                ),
             )
         case "tool", _:
             return _answered(state, index, event)
@@ -140,15 +148,13 @@ def _answered(state: State, index: int, event: Said) -> State:
     state = evolve(state, in_flight=tuple(c for c in state.in_flight if c != call_id), unended=ended)
     call = next((c for e in reversed(state.view[-1].entries) for c in e.message.tool_calls if c.id == call_id), None)
     said = (event.content or "")[: len(event.content or "") - event.aside]
-    print_ = fingerprint(tool, call.arguments if call else "", said)
+    print_ = guard.fingerprint(tool, call.arguments if call else "", said)
 
     def change(s: StepState) -> StepState:
-        recent = (*s.recent, print_)[-RECENT:]
+        recent = () if event.poll else (*s.recent, print_)[-RECENT:]  # around a poll nothing counts as a repeat
+        s = evolve(s, recent=recent, warned=s.warned and guard.nudged(recent), told_landing=s.told_landing or event.landing)
         broken = next((c.text for c in s.checks if not c.ok), None) if tool in context.PINNED else None
-        told = s.told_landing or event.landing
-        if broken is None:
-            return evolve(s, recent=recent, told_landing=told)
-        return evolve(s, recent=recent, told_landing=told, fixes=s.fixes + 1, failure=broken, checks=())
+        return s if broken is None else evolve(s, fixes=s.fixes + 1, failure=broken, checks=())
 
     return with_step(state, index, change)
 

@@ -108,6 +108,7 @@ class Plan:
     system: str = ""
     window: int | None = None
     pin: tuple[str, ...] = ()
+    polling: tuple[str, ...] = ()  # rules of calls whose equal results are no sign of being stuck
     recheck: Literal["end", "each", "off"] = "end"
     index: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
 

@@ -4,10 +4,7 @@ The state is bounded by the plan and the active context, not by the log: the arc
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from planrun.core.context import View
@@ -54,7 +51,7 @@ class CheckResult:
 @dataclass(frozen=True)
 class StepState:
     """One step's progress. `attempt` counts for ever; `tries` since the step was last reset; `turns`, `nudges`, `empties`, `fixes`,
-    `recent`, `checks` and `attempt_seconds` belong to the present attempt. `ended_at` is the record that gave its last status."""
+    `recent`, `warned`, `checks` and `attempt_seconds` belong to the present attempt. `ended_at` is the record that gave its last status."""
 
     status: StepStatus = "todo"
     attempt: int = 0
@@ -65,6 +62,7 @@ class StepState:
     empties: int = 0
     fixes: int = 0
     recent: tuple[str, ...] = ()
+    warned: bool = False  # the model has read that it repeats itself, and still does
     checks: tuple[CheckResult, ...] = ()
     note: str | None = None
     output: dict[str, Json] | None = None
@@ -173,13 +171,6 @@ class State:
 
 
 PlanReader = Callable[[Session], Plan]
-
-
-def fingerprint(tool: str, arguments: str, result: str) -> str:
-    """Equal exactly for the same tool with the same arguments and the same result, whatever the order of keys."""
-    with suppress(ValueError):
-        arguments = json.dumps(json.loads(arguments), sort_keys=True)
-    return hashlib.sha256(f"{tool}\0{arguments}\0{result}".encode()).hexdigest()[:16]
 
 
 def worked(state: State, index: int) -> State:

@@ -208,8 +208,8 @@ def _lost(state: State, step: Step, now: StepState) -> Action | None:
     if now.refusal:
         return fail(state, step, "step_failed", f"the model declined: {now.refusal}", again=False)
     bad_output = isinstance(judged, Refused) and judged.output
-    if guard.rounds(now.recent) >= guard.STUCK_AT:
-        note = f"the same calls came {guard.STUCK_AT} times with the same results"
+    if guard.stuck(now.recent, warned=now.warned):
+        note = f"the same calls came {guard.rounds(now.recent)} times with the same results"
         return fail(state, step, "output_invalid" if bad_output else "stuck", note)
     most = step.limits.turns or TURNS
     if now.turns >= most:

@@ -43,6 +43,7 @@ def build(table: PlanTable, stem: str, prompts: Mapping[str, str], report: Repor
         system=table.system,
         window=table.window,
         pin=tuple(table.pin),
+        polling=tuple(table.polling),
         recheck=table.recheck,
         index={step.id: position for position, step in enumerate(steps)},
     )

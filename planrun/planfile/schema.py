@@ -9,7 +9,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from planrun.planfile.nodes import Nothing
-from planrun.planfile.values import Amount, Boolean, Count, Positive, Seconds
+from planrun.planfile.values import Amount, Boolean, Count, Positive, Rule, Seconds
 
 Context = Literal["keep", "compact", "clear", "summary"]
 OutputType = Literal["string", "integer", "number", "boolean", "array", "object", "file"]
@@ -162,6 +162,9 @@ class PlanTable(_Keys):
     system: str = Field(default="", description="added to the system prompt")
     window: Positive | None = Field(default=None, description="context window in tokens")
     pin: list[str] = Field(default=[], description="facts that no compaction may touch")
+    polling: list[Rule] = Field(
+        default=[], description="tool calls that may come again and again with one result, such as Bash(gh run watch*)"
+    )
     recheck: Literal["end", "each", "off"] = "end"
     steps: list[StepTable] = Field(min_length=1)
     finally_: list[StepTable] = Field(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from planrun.core.plan import FieldType, Json
+from planrun.core.rules import rule
 from planrun.core.units import duration, integer, number, shown
 from planrun.planfile.nodes import Nothing, Plain
 
@@ -63,5 +64,6 @@ def _schema(kind: str, pattern: str, **more: Any) -> WithJsonSchema:
 Positive = Annotated[int, BeforeValidator(integer), Field(ge=1), _schema("integer", "^[0-9][0-9_]*$", minimum=1)]
 Count = Annotated[int, BeforeValidator(integer), Field(ge=0), _schema("integer", "^[0-9][0-9_]*$", minimum=0)]
 Amount = Annotated[float, BeforeValidator(number), Field(gt=0), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]
+Rule = Annotated[str, AfterValidator(rule)]
 Boolean = Annotated[bool, BeforeValidator(boolean), WithJsonSchema({"type": "boolean"})]
 Seconds = Annotated[float, BeforeValidator(duration), _schema("number", "^([0-9.]+[dhms])+$", exclusiveMinimum=0)]

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from planrun.core.rules import FORM
 from planrun.errors import ConfigError
 from planrun.policy.commands import Part, parts
 from planrun.tools.search import matches, split_pattern
@@ -17,7 +18,6 @@ from planrun.tools.search import matches, split_pattern
 RECORDS = ".thclaws"
 PATH_TOOLS = ("Read", "Write", "Edit", "Glob", "Grep", "Ls")
 _KNOWN = (*PATH_TOOLS, "Bash", "UpdatePlanStep", "SearchHistory", "ExpandHistory")
-_RULE = re.compile(r"(\*|[A-Za-z_][\w.*-]*)(?:\((.+)\))?", re.DOTALL)
 _ROOT = frozenset({"sudo", "doas", "su", "pkexec"})
 _PUSHES = (("git", "push"), ("git", "send-pack"), ("git", "subtree", "push"), ("git", "lfs", "push"), ("git-push",))
 _CHANGES = frozenset({"tee", "rm", "rmdir", "mv", "touch", "mkdir", "ln", "truncate", "chmod", "chown", "shred", "unlink"})
@@ -70,7 +70,7 @@ class _Fault:
 
 def parse_rule(text: str) -> Rule:
     """The rule that `text` spells. Raises ConfigError, with a suggestion where there is one."""
-    found = _RULE.fullmatch(text.strip())
+    found = FORM.fullmatch(text.strip())
     if found is None:
         name = re.match(r"\w+", text.strip())
         example = f"{name[0]}(pattern*)" if name else "Bash(git status*)"
@@ -124,6 +124,14 @@ class Permissions:
             if any(rule.pattern is None or RECORDS in rule.pattern or rule.pattern[0] == "*" for rule in opened)
             else (RECORDS,)
         )
+
+
+def named(rules: Sequence[Rule], tool: str, subject: str) -> bool:
+    """Whether one of the rules names a call of `tool` on `subject`, or a part of its command."""
+    if not rules:
+        return False
+    spellings = _command_spellings(subject, parts(subject)) if tool == "Bash" else _spellings(tool, subject, None)
+    return _first(rules, tool, spellings) is not None
 
 
 def _first(rules: Sequence[Rule], tool: str, spellings: Collection[str]) -> Rule | None:

@@ -14,7 +14,8 @@ from planrun.core.actions import Answer, RunCalls
 from planrun.core.events import Approval, CallEnded, CallStarted, Event, LimitNeared, Said
 from planrun.core.messages import ToolCall, well_formed
 from planrun.core.room import offers
-from planrun.core.state import State, fingerprint
+from planrun.core.state import State
+from planrun.policy import permissions
 from planrun.policy.permissions import Allow, Ask, Deny
 from planrun.runner import hooking
 from planrun.runner.commands import context_of
@@ -56,7 +57,8 @@ def run(world: World, state: State, action: RunCalls) -> Iterator[Event]:
     }
     results |= zip((r.call.id for r in running), _results(world, state, action.step, running), strict=True)
     for ready in batch:
-        yield from _recorded(state, action.step, ready.call, *results[ready.call.id])
+        poll = permissions.named(world.polling, ready.tool.name, ready.tool.subject(ready.arguments))
+        yield from _recorded(state, action.step, ready.call, *results[ready.call.id], poll=poll)
     for ready in batch:
         if ready.call.id in reasons:
             yield from hooking.denied(world, state, action.step, ready.call, reasons[ready.call.id])
@@ -143,14 +145,16 @@ def answer(world: World, state: State, action: Answer) -> Iterator[Event]:
     return _recorded(state, action.step, action.call, ToolResult(action.text, action.status), None)
 
 
-def _recorded(state: State, step_id: str, call: ToolCall, result: ToolResult, seconds: float | None) -> Iterator[Event]:
+def _recorded(
+    state: State, step_id: str, call: ToolCall, result: ToolResult, seconds: float | None, *, poll: bool = False
+) -> Iterator[Event]:
     """The result as the model gets it, with the runner's remark where one is due, then the call's end."""
     step, now = state.need_plan().step(step_id), state.step_state(step_id)
     text = well_formed(result.text)
     remark = ""
-    rounds = guard.rounds((*now.recent, fingerprint(call.name, call.arguments, text)))
-    if rounds >= guard.NUDGE_AT:
-        remark += prompts.REPEATED.format(rounds=rounds)
+    recent = (*now.recent, guard.fingerprint(call.name, call.arguments, text))
+    if not poll and guard.nudged(recent):
+        remark += prompts.REPEATED.format(rounds=guard.rounds(recent))
     near = budget.near(state, step)
     landing = near is not None and not now.told_landing
     if near is not None and landing:
@@ -166,6 +170,7 @@ def _recorded(state: State, step_id: str, call: ToolCall, result: ToolResult, se
         status=None if result.status == "ok" else result.status,
         aside=len(remark),
         landing=landing,
+        poll=poll,
     )
     if seconds is not None or call.id in state.in_flight:
         yield CallEnded(call.id, call.name, result.status, seconds, step_id)

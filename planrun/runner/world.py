@@ -11,7 +11,7 @@ from planrun.core.events import Event, Session
 from planrun.core.plan import Plan
 from planrun.core.records import Record
 from planrun.models.base import Model, Retry
-from planrun.policy.permissions import Permissions
+from planrun.policy.permissions import Permissions, Rule
 from planrun.runner.signals import Signals
 from planrun.settings import Hook
 from planrun.tools.base import History, Tool
@@ -57,6 +57,7 @@ class World:
     reply_reserve: Callable[[str], int | None]
     tools: Mapping[str, Tool]
     permissions: Permissions
+    polling: tuple[Rule, ...]
     human: Human
     signals: Signals
     workspace: Path

@@ -10,7 +10,7 @@ import pytest
 
 from planrun.errors import ConfigError, ProviderError
 from planrun.models.base import Reply, Usage
-from planrun.testing.model import call, done, say
+from planrun.testing.model import call, calls, done, say
 from tests.runner.driving import Project, again, ask, contents, ended, last_result, project, reason, shell, statuses, step
 
 OK = ("finished", 0)
@@ -218,6 +218,50 @@ def test_a_poll_whose_result_changes_is_not_stopped(tmp_path: Path) -> None:
     assert "same result" not in str(run.messages())
 
 
+def test_calls_of_one_message_are_made_before_a_nudge_is_read(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"))
+    five = calls(*[("Bash", {"command": "echo noop"})] * 5)
+    assert ended(run.run([five, look(1), done()])) == OK
+    told = ["have made this call" in c for c in contents(run.messages(1), "tool")]
+    assert told == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("after", [1, 5])
+def test_going_on_after_the_nudge_is_stuck(tmp_path: Path, after: int) -> None:
+    run = project(tmp_path, step("a"))
+    same = ("Bash", {"command": "echo noop"})
+    assert ended(run.run([calls(*[same] * 5), calls(*[same] * after)])) == ("stuck", 3)
+
+
+def test_a_nudge_about_one_call_is_none_about_another(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"))
+    assert ended(run.run([*(calls(*[("Glob", {"pattern": f"{n}*"})] * 5) for n in range(6)), done()])) == OK
+
+
+def test_the_counter_in_a_command_is_no_difference(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"))
+    assert ended(run.run([call("Bash", command=f"true # attempt {n}") for n in range(5)])) == ("stuck", 3)
+
+
+POLL = "sleep 0; cat state"
+
+
+@pytest.mark.parametrize("rule", ["Bash(cat state*)", "Bash", "*"])
+def test_a_poll_that_the_plan_allows_is_never_stuck(tmp_path: Path, rule: str) -> None:
+    run = project(tmp_path, step("a"), polling=[rule])
+    (tmp_path / "state").write_text("pending")
+    poll, pause = call("Bash", command=POLL), call("Glob", pattern="*")
+    assert ended(run.run([*[poll] * 9, *[poll, pause] * 7, done()])) == OK
+    assert "same result" not in str(run.messages())
+
+
+def test_turns_and_other_calls_are_still_limited(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"), polling=["Bash(cat state*)"], limits={"turns": 8})
+    assert ended(run.run([call("Bash", command=POLL)] * 8)) == ("turn_limit", 3)
+    run = project(tmp_path / "other", step("a"), polling=["Bash(cat state*)"])
+    assert ended(run.run([call("Bash", command="cat other")] * 5)) == ("stuck", 3)
+
+
 def test_stuck_is_an_attempt_that_may_be_tried_again(tmp_path: Path) -> None:
     run = project(tmp_path, step("a", retry={"attempts": 2}))
     assert ended(run.run([*[call("Ls")] * 5, done()])) == OK
@@ -237,3 +281,12 @@ def test_a_cost_limit_that_cannot_hold_is_said_at_once(tmp_path: Path) -> None:
     assert notices == [
         "the cost limit does not hold for scripted: no price is known; give inputPrice and outputPrice in modelOverrides"
     ]
+
+
+@pytest.mark.parametrize("where", ["plan", "settings"])
+def test_a_rule_that_names_no_tool_is_refused_before_there_is_a_log(tmp_path: Path, where: str) -> None:
+    run = project(tmp_path, step("a"), polling=["Bsh(x)"] if where == "plan" else [])
+    run.settings(permissions={"deny": ["Bsh(x)"] if where == "settings" else []})
+    with pytest.raises(ConfigError, match=r"did you mean Bash\(x\)"):
+        run.run([])
+    assert not run.log.exists()
