@@ -1,18 +1,23 @@
-"""Replacing text in a file's content, whatever its newlines, and saying why it cannot be done. Pure."""
+"""Replacing text in a file's content, whatever its newlines, and saying why it cannot be done. Pure.
+
+Content is bytes: UTF-8 needs no decoding for this, and bytes that are no text come out as they went in. Memory is a few
+times the content, however often `old` occurs.
+"""
 
 from __future__ import annotations
 
 import difflib
 import os
 import re
-from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, repeat
 
-_NEWLINE = re.compile("\r\n|\r|\n")
+_NEWLINE = re.compile(b"\r\n|\r|\n")
+_STYLES = (b"\n", b"\r\n", b"\r")
 _COMPARED = 4000  # lines looked at for the nearest one
 _COMPARED_WIDTH = 120
 _WIDTH = 300
+_SHOWN = 20  # lines of the nearest text
 
 
 class NoEdit(ValueError):
@@ -24,105 +29,104 @@ class Edited:
     """The new content, how many places changed, and the first one's lines (1-based, in `content` with `\\n`
     newlines)."""
 
-    content: str
+    content: bytes
     count: int
     first: int
     last: int
 
 
-def edit(content: str, old: str, new: str, *, everywhere: bool) -> Edited:
+def edit(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: int) -> Edited:
     """`content` with `old` replaced by `new`. All newlines match each other; every line that stays keeps its own, and
     a new one takes that of the line it replaces or stands beside. Raises NoEdit unless `old` occurs exactly once (or
-    `everywhere`, at least once)."""
+    `everywhere`, at least once), and where the result would be longer than `most` bytes."""
     old, new = normal(old), normal(new)
     if not old:
         raise NoEdit("old is empty; use Write to make a file or to replace all of it")
     if old == new:
         raise NoEdit("old and new are the same: nothing to change")
     text = normal(content)
-    places = [found.start() for found in re.finditer(re.escape(old), text)]
-    if not places:
+    count = text.count(old)
+    if count == 0:
         raise NoEdit(_not_found(text, old))
-    if len(places) > 1 and not everywhere:
-        numbers = ", ".join(str(text.count("\n", 0, place) + 1) for place in places[:10])
-        more = ", ..." if len(places) > 10 else ""
-        raise NoEdit(f"old occurs {len(places)} times (lines {numbers}{more}): give more of the lines around it, or all=true")
-    first = text.count("\n", 0, places[0]) + 1
-    return Edited(_replaced(content, places, old, new), len(places), first, first + new.removesuffix("\n").count("\n"))
+    if count > 1 and not everywhere:
+        numbers = ", ".join(
+            str(text.count(b"\n", 0, place) + 1) for place, _ in zip(_places(text, old), range(10), strict=False)
+        )
+        more = ", ..." if count > 10 else ""
+        raise NoEdit(f"old occurs {count} times (lines {numbers}{more}): give more of the lines around it, or all=true")
+    if len(content) + count * (len(new) - len(old) + new.count(b"\n")) > most:
+        raise NoEdit(f"with {count} replacements the file would be larger than {most >> 20} MiB; change it with Bash")
+    first = text.count(b"\n", 0, text.index(old)) + 1
+    return Edited(_replaced(content, text, old, new), count, first, first + new.removesuffix(b"\n").count(b"\n"))
 
 
-def normal(text: str) -> str:
+def normal(text: bytes) -> bytes:
     """`text` with every newline as `\\n`."""
-    return _NEWLINE.sub("\n", text) if "\r" in text else text
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
 
 
-@dataclass(frozen=True, slots=True)
-class _Newlines:
-    """Where the newlines of a content are, as positions in its normalised text, which of them are two characters long,
-    and what each is."""
-
-    breaks: list[int]
-    pairs: list[int]
-    styles: list[str]
-
-    def raw(self, position: int) -> int:
-        """The place in the content of a position in the normalised text."""
-        return position + bisect_left(self.pairs, position)
-
-    def styled(self, new: str, begin: int, end: int) -> str:
-        """`new` for the place `begin` to `end`: its newlines take the styles there one by one, further ones that of
-        the line."""
-        low, high = bisect_left(self.breaks, begin), bisect_left(self.breaks, end)
-        near = high - 1 if high > low else min(high, len(self.styles) - 1)
-        rest = self.styles[near] if self.styles else "\n"
-        styles = chain(self.styles[low:high], repeat(rest))
-        return "".join(next(styles) if piece == "\n" else piece for piece in re.split("(\n)", new))
+def _places(text: bytes, old: bytes) -> Iterator[int]:
+    place = text.find(old)
+    while place >= 0:
+        yield place
+        place = text.find(old, place + len(old))
 
 
-def _newlines(content: str) -> _Newlines:
-    breaks: list[int] = []
-    pairs: list[int] = []
-    styles: list[str] = []
-    for found in _NEWLINE.finditer(content):
-        breaks.append(found.start() - len(pairs))
-        styles.append(found[0])
-        if found[0] == "\r\n":
-            pairs.append(breaks[-1])
-    return _Newlines(breaks, pairs, styles)
+def _replaced(content: bytes, text: bytes, old: bytes, new: bytes) -> bytes:
+    """`content`, whose normal form is `text`, with each `old` replaced: the normal forms, then the newlines in their styles."""
+    result = text.replace(old, new)
+    styles = bytes(_STYLES.index(found[0]) for found in _NEWLINE.finditer(content)) if b"\r" in content else b""
+    if len(set(styles)) < 2:
+        return result.replace(b"\n", _STYLES[styles[0]]) if styles else result
+    styles = _styles_after(text, styles, old, new)
+    written, start = bytearray(), 0
+    for style in styles:
+        end = result.index(b"\n", start)
+        written += result[start:end] + _STYLES[style]
+        start = end + 1
+    return bytes(written + result[start:])
 
 
-def _replaced(content: str, places: list[int], old: str, new: str) -> str:
-    newlines = _newlines(content)
+def _styles_after(text: bytes, styles: bytes, old: bytes, new: bytes) -> bytes:
+    """The styles (one byte a newline) of the text in which every `old` is replaced."""
     # Only the middle that differs is touched, so that every newline before and after it stays as it is.
     before, after = _common(old, new)
-    middle = new[before : len(new) - after]
-    parts, done = [], 0
-    for place in places:
-        begin, end = place + before, place + len(old) - after
-        parts += [content[done : newlines.raw(begin)], newlines.styled(middle, begin, end)]
-        done = newlines.raw(end)
-    return "".join(parts) + content[done:]
+    lost, gained = (part.count(b"\n", before, len(part) - after) for part in (old, new))
+    found, done, at, counted = bytearray(), 0, 0, 0
+    for place in _places(text, old):
+        at += text.count(b"\n", counted, place + before)
+        counted = place + before
+        near = at + lost - 1 if lost else min(at, len(styles) - 1)
+        kept = styles[at : at + min(lost, gained)]
+        found += styles[done:at] + kept + styles[near : near + 1] * (gained - len(kept))
+        done = at + lost
+    return bytes(found + styles[done:])
 
 
-def _common(old: str, new: str) -> tuple[int, int]:
-    """How many characters both begin with, and how many of the rest both end with."""
-    before = len(os.path.commonprefix([old, new]))  # noqa: RUF071 - characters are meant
-    return before, len(os.path.commonprefix([old[before:][::-1], new[before:][::-1]]))  # noqa: RUF071 - characters are meant
+def _common(old: bytes, new: bytes) -> tuple[int, int]:
+    """How many bytes both begin with, and how many of the rest both end with."""
+    before = len(os.path.commonprefix([old, new]))  # noqa: RUF071 - bytes are meant
+    return before, len(os.path.commonprefix([old[before:][::-1], new[before:][::-1]]))  # noqa: RUF071 - bytes are meant
 
 
-def _not_found(text: str, old: str) -> str:
-    wanted = old.strip("\n").split("\n")
-    lines = text.split("\n")[:_COMPARED]
+def _not_found(text: bytes, old: bytes) -> str:
+    wanted = _lines(old.strip(b"\n"))
+    lines = _lines(text)
     start = _spaced(lines, wanted)
     said = "Only the white space differs"
     if start is None:
         start, said = _similar(lines, wanted), "The most similar text is"
     if start is None:
         return "old was not found, nor anything similar; Read the file first"
-    last = min(start + min(len(wanted), 20), len(lines))
+    last = min(start + min(len(wanted), _SHOWN), len(lines))
     part = "\n".join(line[:_WIDTH] for line in lines[start:last])
     where = f"line {last}" if last == start + 1 else f"lines {start + 1}-{last}"
     return f"old was not found. {said} at {where}:\n{part}\nCopy old exactly from the file"
+
+
+def _lines(text: bytes) -> list[str]:
+    """The first lines of `text`, those that are compared."""
+    return [line.decode("utf-8", "replace") for line in text.split(b"\n", _COMPARED)[:_COMPARED]]
 
 
 def _spaced(lines: list[str], wanted: list[str]) -> int | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import codecs
 import os
 import stat
+from heapq import nsmallest
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
@@ -19,10 +22,11 @@ from planrun.tools.shell import spill
 from planrun.tools.text import clip, strip_controls
 
 ENTRIES = 500
-EDIT_LIMIT = 8 << 20  # bytes of a file that Edit takes
+EDIT_LIMIT = 4 << 20  # bytes of a file that Edit takes
 _AROUND = 2
 _ECHO = 4000  # characters of the edited place that are shown
 _ROOM = 200  # characters kept free for the closing line
+_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -88,44 +92,42 @@ def _edit(arguments: EditArguments, ctx: ToolContext) -> ToolResult:
         if os.fstat(file.fileno()).st_size > EDIT_LIMIT:
             raise Refused(f"{name} is larger than {EDIT_LIMIT >> 20} MiB; change it with Bash")
         raw = file.read()
-    mark, encoding = _encoding(raw)
-    errors = "surrogateescape" if encoding == "utf-8" else "surrogatepass"  # bytes that are no text come out as they went in
+    encoding = _UTF16.get(raw[:2], "")
     try:
-        content = raw[len(mark) :].decode(encoding, errors)
+        content = raw.decode(encoding, "surrogatepass").encode("utf-8", "surrogatepass") if encoding else raw
     except UnicodeDecodeError as error:
         raise Refused(f"{name} is not valid UTF-16 text: {error.reason}") from None
     try:
-        old, new = (well_formed(text).removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}") for text in (arguments.old, arguments.new))
-        edited = edit(content, old, new, everywhere=arguments.all)
+        old, new = (well_formed(text).removeprefix(_MARK).encode() for text in (arguments.old, arguments.new))
+        edited = edit(content, old, new, everywhere=arguments.all, most=EDIT_LIMIT)
     except NoEdit as error:
         return ToolResult(clip(strip_controls(f"{name}: {error}"), ctx.limit, "Read the file"), "error")
-    atomic_write(path, mark + edited.content.encode(encoding, errors))
+    changed = edited.content
+    atomic_write(path, changed.decode("utf-8", "surrogatepass").encode(encoding, "surrogatepass") if encoding else changed)
     count = "1 replacement" if edited.count == 1 else f"{edited.count} replacements"
     return ToolResult(
         clip(f"Edited {name} ({count}). It now reads there:\n{_echo(edited)}", min(_ECHO, ctx.limit), "Read the file")
     )
 
 
-def _encoding(raw: bytes) -> tuple[bytes, str]:
-    """The byte order mark that `raw` begins with, and its encoding."""
-    if raw.startswith(codecs.BOM_UTF8):
-        return codecs.BOM_UTF8, "utf-8"
-    return (raw[:2], _UTF16[raw[:2]]) if raw[:2] in _UTF16 else (b"", "utf-8")
-
-
 def _echo(edited: Edited) -> str:
-    lines = normal(edited.content).split("\n")
-    return strip_controls("\n".join(lines[max(0, edited.first - 1 - _AROUND) : edited.last + _AROUND])).rstrip("\n")
+    """The edited place and some lines around it."""
+    lines = islice(BytesIO(normal(edited.content)), max(0, edited.first - 1 - _AROUND), edited.last + _AROUND)
+    return strip_controls(b"".join(lines).decode("utf-8", "replace").removeprefix(_MARK)).rstrip("\n")
 
 
 def _ls(arguments: LsArguments, ctx: ToolContext) -> ToolResult:
     path = _existing(arguments.path, ctx)
     if not path.is_dir():
         return ToolResult(_entry(path, path.name))
-    names = sorted(os.listdir(path))
-    lines = [_entry(path / name, name) for name in names[:ENTRIES]]
-    if len(names) > ENTRIES:
-        lines.append(f"[{len(names) - ENTRIES} more entries; use Glob]")
+    # Twice over the folder: the names of a million entries would take too much memory.
+    with os.scandir(path) as entries:
+        total = sum(1 for _ in entries)
+    with os.scandir(path) as entries:
+        names = nsmallest(ENTRIES, (entry.name for entry in entries))
+    lines = [_entry(path / name, name) for name in names]
+    if total > ENTRIES:
+        lines.append(f"[{total - ENTRIES} more entries; use Glob]")
     return ToolResult(spill("\n".join(lines) or "(empty directory)", ctx, "ls"))
 
 
