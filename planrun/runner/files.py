@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from planrun.core.plan import Json
@@ -14,17 +18,32 @@ _LEFT = 1 << 18  # bytes of a $PLANRUN_OUTPUT file
 
 
 def matches(workspace: Path, patterns: list[str]) -> list[str]:
-    """Files that match any of the globs, as sorted paths relative to the workspace. Nothing outside of it ever matches."""
-    found = set()
-    for pattern in _globs(patterns):
-        for path in workspace.glob(pattern):
-            if path.is_file() and path.resolve().is_relative_to(workspace):
-                found.add(path.relative_to(workspace).as_posix())
-    return sorted(found)
+    """Files that match any of the globs, as sorted paths relative to the workspace. Nothing outside of it ever matches; what is
+    in a folder that searches skip (`.git`) matches a pattern that begins with it."""
+    found = {path for pattern in _globs(patterns) for path in _matching(workspace, pattern.split("/"))}
+    return sorted(path for path in found if _inside(workspace, path) is not None)
+
+
+def _matching(workspace: Path, parts: list[str]) -> Iterator[str]:
+    fixed = list(takewhile(lambda part: not set(part) & set("*?["), parts))
+    if len(fixed) == len(parts):
+        yield "/".join(parts)
+        return
+    top, rest = _inside(workspace, "/".join(fixed), folder=True), tuple(parts[len(fixed) :])
+    for name in search.Tree(str(top)) if top is not None else ():
+        if search.matches(rest, tuple(name.split("/"))):
+            yield "/".join((*fixed, name))
+
+
+def _inside(workspace: Path, relative: str, *, folder: bool = False) -> Path | None:
+    """The real path of a file (or folder) inside the workspace; None where there is none."""
+    path = Path(os.path.realpath(workspace / relative))
+    there = path.is_dir() if folder else path.is_file()
+    return path if there and path.is_relative_to(workspace) else None
 
 
 def digests(workspace: Path, patterns: list[str]) -> dict[str, str]:
-    return {p: _digest(workspace / p)[:16] for p in matches(workspace, _with_folders(patterns))}
+    return {p: _mark(workspace / p) for p in matches(workspace, _with_folders(patterns))}
 
 
 def _globs(patterns: list[str]) -> list[str]:
@@ -33,8 +52,8 @@ def _globs(patterns: list[str]) -> list[str]:
 
 
 def _with_folders(patterns: list[str]) -> list[str]:
-    """A folder stands for all files below it: `dir`, `dir/` and `dir/**` (which pathlib takes for directories only)."""
-    below = [f"{g}/**/*" for g in _globs(patterns) if g.endswith("**") or not set(g) & set("*?[")]
+    """A folder stands for all files below it: `dir` and `dir/` too."""
+    below = [f"{g}/**" for g in _globs(patterns) if not set(g) & set("*?[")]
     return [*patterns, *below]
 
 
@@ -50,11 +69,11 @@ def difference(before: dict[str, str], after: dict[str, str], patterns: list[str
 
 
 def describe(workspace: Path, relative: str) -> dict[str, Json] | None:
-    """`{path, size, sha256}` of a file inside the workspace, or None where there is none."""
-    path = (workspace / relative).resolve()
-    if not path.is_relative_to(workspace) or not path.is_file():
-        return None
-    return {"path": relative, "size": path.stat().st_size, "sha256": _digest(path)}
+    """`{path, size, sha256}` of a file inside the workspace, or None where there is none that can be read."""
+    path = _inside(workspace, relative)
+    with suppress(OSError):
+        return {"path": relative, "size": path.stat().st_size, "sha256": _digest(path)} if path is not None else None
+    return None
 
 
 def left_in(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -69,6 +88,14 @@ def left_in(path: Path) -> tuple[str, tuple[str, ...]]:
     if len(data) > _LEFT:
         return "", (f"PLANRUN_OUTPUT: expected at most {_LEFT:,} bytes, found more",)
     return data.decode("utf-8", "replace"), ()
+
+
+def _mark(path: Path) -> str:
+    """What tells one content of the file from another."""
+    try:
+        return _digest(path)[:16]
+    except OSError:
+        return "unreadable"
 
 
 def _digest(path: Path) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import nsmallest
 from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
@@ -14,12 +16,14 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from planrun.tools.base import Tool, ToolContext, ToolResult
 from planrun.tools.paths import Refused, guarded, resolve, shown
 from planrun.tools.process import run_command
-from planrun.tools.search import matches, split_pattern, walk
+from planrun.tools.search import Tree, matches, split_pattern
 from planrun.tools.shell import spill
+from planrun.tools.text import strip_controls
 
 SHOWN = 500
 MATCHES = 200
 SECONDS = 10.0
+PATTERN_MOST = 4096  # characters of a pattern
 _PACKAGE = str(Path(__file__).parents[2])
 _CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from planrun.tools.search import main; main()"
 
@@ -27,16 +31,16 @@ _CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from planrun.tools.search
 class GlobArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    pattern: str
+    pattern: str = Field(max_length=PATTERN_MOST)
     path: str = Field(".", validation_alias=AliasChoices("path", "directory"))
 
 
 class GrepArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    pattern: str
+    pattern: str = Field(max_length=PATTERN_MOST)
     path: str = Field(".", validation_alias=AliasChoices("path", "directory"))
-    glob: str = Field("", validation_alias=AliasChoices("glob", "include"))
+    glob: str = Field("", max_length=PATTERN_MOST, validation_alias=AliasChoices("glob", "include"))
 
 
 def _glob(arguments: GlobArguments, ctx: ToolContext) -> ToolResult:
@@ -46,32 +50,40 @@ def _glob(arguments: GlobArguments, ctx: ToolContext) -> ToolResult:
     patterns = split_pattern(_below(arguments.pattern, top))
     if any(".." in pattern for pattern in patterns):
         raise Refused("`..` cannot stand in a pattern; use path")
-    end = time.monotonic() + _seconds(ctx)
-    found, partial = [], False
-    for name in walk(str(top)):
-        if time.monotonic() > end:
-            partial = True
-            break
-        if any(matches(pattern, tuple(name.split("/"))) for pattern in patterns):
-            found.append(name)
-    lines = [shown(ctx.workspace, top / name) for name in sorted(found)[:SHOWN]]
-    if len(found) > SHOWN:
-        lines.append(f"[{len(found) - SHOWN} more files; narrow the pattern]")
-    if partial:
+    tree, walked = Tree(str(top)), _Walked(time.monotonic() + _seconds(ctx))
+    names = nsmallest(SHOWN, walked.matching(tree, patterns))
+    lines = [shown(ctx.workspace, top / name) for name in names]
+    if walked.found > SHOWN:
+        lines.append(f"[{walked.found - SHOWN} more files; narrow the pattern]")
+    if walked.partial:
         lines.append("[partial: the search took too long; narrow path]")
-    return ToolResult(spill("\n".join(lines) or f"(no files match {arguments.pattern})", ctx, "glob"))
+    lines = lines or [f"(no files match {arguments.pattern})"]
+    lines += [strip_controls(tree.remark())] if tree.missed else []
+    return ToolResult(spill("\n".join(lines), ctx, "glob"))
+
+
+@dataclass(slots=True)
+class _Walked:
+    """Counts the files found until `end`, a time.monotonic() value, and says whether that came first."""
+
+    end: float
+    found: int = 0
+    partial: bool = False
+
+    def matching(self, tree: Tree, patterns: list[tuple[str, ...]]) -> Iterator[str]:
+        for name in tree:
+            if time.monotonic() > self.end:
+                self.partial = True
+                return
+            if any(matches(pattern, tuple(name.split("/"))) for pattern in patterns):
+                self.found += 1
+                yield name
 
 
 def _grep(arguments: GrepArguments, ctx: ToolContext) -> ToolResult:
     top = resolve(ctx.workspace, arguments.path, write=False)
     if not top.exists():
         raise Refused(f"{arguments.path} does not exist")
-    try:
-        re.compile(arguments.pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise Refused(
-            f"pattern is not a valid regular expression: {error}. Put \\ before a special character to find it"
-        ) from None
     base = "" if top == ctx.workspace else shown(ctx.workspace, top) + ("/" if top.is_dir() else "")
     request = {
         "top": str(top),
@@ -83,7 +95,7 @@ def _grep(arguments: GrepArguments, ctx: ToolContext) -> ToolResult:
     command = shlex.join(("exec", sys.executable, "-I", "-S", "-c", _CHILD, _PACKAGE, json.dumps(request)))
     finished = run_command(command, cwd=ctx.workspace, env=ctx.env, timeout=_seconds(ctx), merge=False)
     if finished.exit_code != 0 and not finished.timed_out:
-        return ToolResult(finished.fault or finished.stderr.text(ctx.limit) or "the search failed", "error")
+        return ToolResult(finished.fault or finished.stderr.text(ctx.limit).strip() or "the search failed", "error")
     text = finished.stdout.text(1 << 20).rstrip("\n")
     if finished.timed_out:
         text = (text + "\n[partial: the search took too long; simplify the pattern or narrow path]").lstrip("\n")

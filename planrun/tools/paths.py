@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,11 +12,10 @@ from typing import Any, BinaryIO
 
 from planrun.core.messages import well_formed
 from planrun.tools.base import ToolContext, ToolResult
+from planrun.tools.opening import FOLDER, open_real
 from planrun.tools.text import strip_controls
 
 PROTECTED = (".thclaws",)
-
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Refused(ValueError):
@@ -114,32 +112,20 @@ def _writable(real: Path, inside: Path, text: str, protected: tuple[str, ...]) -
 
 @contextmanager
 def _regular(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    _check(os.stat(path, follow_symlinks=False), path)  # before opening too: that alone can have effects on a device
+    descriptor = open_real(str(path), os.O_RDONLY)
     try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise Refused(f"{path.name} is a directory; use Ls")
-        if not stat.S_ISREG(mode):
-            raise Refused(f"{path.name} is not a regular file (a pipe, a socket or a device)")
-        _same(descriptor, path)
+        _check(os.fstat(descriptor), path)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _same(descriptor: int, path: Path) -> None:
-    """Refuse a descriptor that lies elsewhere than `path` says: a folder on the way was replaced by a link."""
-    if sys.platform == "darwin":
-        import fcntl
-
-        place = os.fsdecode(fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
-    else:
-        try:
-            place = os.readlink(f"/proc/self/fd/{descriptor}")
-        except OSError:
-            place = os.path.realpath(path)
-    if place != str(path):
-        raise Refused(f"{path.name}: its folder was moved or replaced by a link meanwhile")
+def _check(status: os.stat_result, path: Path) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise Refused(f"{path.name} is a directory; use Ls")
+    if not stat.S_ISREG(status.st_mode):
+        raise Refused(f"{path.name} is not a regular file (a pipe, a socket, a device or a link)")
 
 
 def _open_parent(folder: Path) -> int:
@@ -147,13 +133,12 @@ def _open_parent(folder: Path) -> int:
     existing = folder
     while not os.path.lexists(existing):
         existing = existing.parent
-    descriptor = os.open(existing, _DIRECTORY | os.O_NOFOLLOW)
+    descriptor = open_real(str(existing), FOLDER)
     try:
-        _same(descriptor, existing)
         for part in folder.relative_to(existing).parts:
             with suppress(FileExistsError):
                 os.mkdir(part, dir_fd=descriptor)
-            below = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
+            below = os.open(part, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
     except BaseException:

@@ -14,18 +14,60 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import BinaryIO, TextIO
 
+from planrun.tools.opening import FOLDER, open_real
+
 SKIPPED = frozenset({".git", ".thclaws"})  # unless the search starts inside
 LINE_CAP = 10_000  # characters of a line that are searched
 SHOWN_CAP = 300  # characters of a line that are shown
 _SNIFF = 8192
 
 
-def walk(top: str) -> Iterator[str]:
-    """Every file below `top` as a path relative to it with `/`, in sorted order; links to folders are not entered."""
-    for folder, folders, files in os.walk(top):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED)
-        base = os.path.relpath(folder, top).replace(os.sep, "/")
-        yield from (name if base == "." else f"{base}/{name}" for name in sorted(files))
+class Tree:
+    """The files below the real path `top`. Links to folders are not entered; `missed` lists the folders that could not be read."""
+
+    def __init__(self, top: str) -> None:
+        self.top = top
+        self.missed: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        """Every file as a path relative to `top` with `/`, the same order every time."""
+        pending = [""]
+        while pending:
+            base = pending.pop()
+            try:
+                files, folders = _listed(os.path.join(self.top, base))
+            except OSError:
+                self.missed.append(base or ".")
+                continue
+            yield from (base + name for name in files)
+            pending += [f"{base}{name}/" for name in reversed(folders)]
+
+    def remark(self) -> str:
+        """What to say of the folders that are missing."""
+        return f"[folders that could not be read: {len(self.missed)}, first {self.missed[0][:SHOWN_CAP]}]"
+
+
+def _listed(path: str) -> tuple[list[str], list[str]]:
+    """The sorted names of the files and of the folders in the folder at `path`."""
+    files, folders = [], []
+    descriptor = open_real(path.rstrip("/") or "/", FOLDER)
+    try:
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
+                elif not _leads_to_folder(entry):
+                    files.append(entry.name)
+    finally:
+        os.close(descriptor)
+    return sorted(files), sorted(name for name in folders if name not in SKIPPED)
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def split_pattern(pattern: str) -> list[tuple[str, ...]]:
@@ -72,8 +114,9 @@ def grep(top: str, pattern: str, glob: str, base: str, most: int) -> Iterator[st
     is not everything. `base` stands before the path relative to `top`."""
     wanted = re.compile(pattern)
     globs = split_pattern(glob if "/" in glob else f"**/{glob or '**'}")
+    tree = Tree(top)
     found = long = 0
-    for name, path in _files(top, globs):
+    for name, path in _files(tree, globs):
         for number, line, cut in _lines(path):
             hit = wanted.search(line)
             long += cut
@@ -85,21 +128,24 @@ def grep(top: str, pattern: str, glob: str, base: str, most: int) -> Iterator[st
                 yield f"{base}{name}:{number}: {_window(line, hit.start())}"
     if long:
         yield f"[{long} very long lines were searched only in their first {LINE_CAP:,} characters]"
+    if tree.missed:
+        yield tree.remark()
 
 
-def _files(top: str, globs: list[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
-    if not os.path.isdir(top):
-        yield "", top
+def _files(tree: Tree, globs: list[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    """How to show each file, and its path."""
+    if not os.path.isdir(tree.top):
+        yield "", tree.top
         return
-    for name in walk(top):
+    for name in tree:
         if any(matches(glob, tuple(name.split("/"))) for glob in globs):
-            yield name, os.path.join(top, name)
+            yield name.replace("\n", " "), os.path.join(tree.top, name)
 
 
 def _lines(path: str) -> Iterator[tuple[int, str, bool]]:
     """Number, text and whether it was cut, of each line; nothing for what is no plain, readable text file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = open_real(path, os.O_RDONLY)
     except OSError:
         return
     with os.fdopen(descriptor, "rb") as raw:
@@ -122,7 +168,13 @@ def _window(line: str, start: int) -> str:
 
 
 def main() -> None:
-    """Answer the request in argv[2] on stdout, line by line, so that a kill loses nothing that was found."""
-    for line in grep(**json.loads(sys.argv[2])):
+    """Answer the request in argv[2] on stdout, line by line, so that a kill loses nothing that was found; or say on stderr
+    what is wrong with its pattern."""
+    request = json.loads(sys.argv[2])
+    try:
+        re.compile(request["pattern"])
+    except (re.error, RecursionError, OverflowError) as error:
+        sys.exit(f"pattern is not a valid regular expression: {error}. Put \\ before a special character to find it")
+    for line in grep(**request):
         sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
         sys.stdout.buffer.flush()

@@ -223,3 +223,32 @@ def test_last_result_is_the_checks(tmp_path: Path) -> None:
     run = project(tmp_path, step("a", verify="false", fix=1))
     run.run([done(), done()])
     assert "exited with 1" in last_result(run.messages())
+
+
+def test_files_that_no_check_breaks_on(tmp_path: Path) -> None:
+    """Links to themselves, pipes, trees deeper than recursion goes, planrun's own folder."""
+    hostile = "ln -s loop loop; mkfifo pipe; mkdir -p $(printf 'd/%.0s' $(seq 1500)); echo x > f"
+    checks = [{"exists": ["f", "**/f"]}, {"unchanged": ["**", "loop", "pipe", "d/"]}]
+    run = project(tmp_path, shell("a", hostile), shell("b", "true", verify=checks), shell("c", "touch new", verify=checks[1:]))
+    result = run.run([])
+    assert statuses(result) == ["done", "done", "failed"]
+    assert "new added" in reason(result)
+
+
+@pytest.mark.parametrize("path", ["loop", "pipe", "gone", "outside"])
+def test_a_file_output_that_is_none(tmp_path: Path, path: str) -> None:
+    run = project(
+        tmp_path,
+        shell("a", "ln -s loop loop; mkfifo pipe; ln -s /etc/passwd outside", output={"v": {"type": "file", "path": path}}),
+    )
+    result = run.run([])
+    assert f"expected the file {path} (output v), found none" in reason(result)
+
+
+@pytest.mark.parametrize("kind", ["run", "verify"])
+def test_a_command_that_cannot_start_fails_its_step(tmp_path: Path, kind: str) -> None:
+    long = ": " + "x" * 200_000
+    steps = [shell("a", long)] if kind == "run" else [shell("a", "true", verify=long)]
+    result = project(tmp_path, *steps, shell("b", "touch never", on_failure="continue")).run([])
+    assert statuses(result) == ["failed", "todo"]
+    assert "could not be run: it is too long for the system" in reason(result)

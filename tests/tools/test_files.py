@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,8 +81,15 @@ def test_read_what_is_no_text(call: Call, ctx: ToolContext) -> None:
     assert call("Read", file_path="b").text == "b is a binary file of 300 bytes"
     assert "use Ls" in call("Read", file_path=".").text
     assert "not a regular file" in call("Read", file_path="pipe").text
+    assert "not a regular file" in _socket(ctx.workspace / "s", lambda: call("Read", file_path="s").text)
     assert call("Read", file_path="no").text == "no does not exist"
     assert call("Read", file_path="x" * 5000).status == "error"
+
+
+def _socket(path: Path, use: Callable[[], str]) -> str:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(path))  # the name of a socket is at most about a hundred bytes long
+        return use()
 
 
 def test_write(call: Call, ctx: ToolContext) -> None:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from toolbox import Call
 
 from planrun.tools.base import ToolContext
-from planrun.tools.search import matches, split_pattern
+from planrun.tools.search import Tree, matches, split_pattern
 
 
 @pytest.fixture
@@ -117,3 +120,68 @@ def test_a_catastrophic_pattern_ends(call: Call, tree: Path) -> None:
     assert result.status == "timeout"
     assert result.text.startswith("a.py:2: needle here\n")
     assert "[partial:" in result.text
+
+
+@pytest.fixture
+def deep(ctx: ToolContext) -> Iterator[Path]:
+    """A tree that is deeper than a path can be long, a file at each hundredth level."""
+    at = os.open(ctx.workspace, os.O_RDONLY)
+    for level in range(1, 1501):
+        os.mkdir("abcde", dir_fd=at)
+        below = os.open("abcde", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+        if level % 100 == 0:
+            os.close(os.open("leaf", os.O_CREAT, dir_fd=at))
+    os.close(at)
+    yield ctx.workspace
+    subprocess.run(["rm", "-rf", str(ctx.workspace)], check=True)  # shutil.rmtree gives up at its recursion limit
+
+
+def test_a_tree_deeper_than_paths_can_be(call: Call, deep: Path) -> None:
+    found = call("Glob", pattern="**/leaf").text.split("\n")
+    assert [name.count("/") for name in found[:-1]] == [600, 500, 400, 300, 200, 100]
+    assert found[-1].startswith("[folders that could not be read: 1, first abcde/abcde")
+    assert "[folders that could not be read: 1, " in call("Grep", pattern="x").text
+    assert call("Ls").text == "abcde/"
+
+
+def test_links_pipes_and_odd_names(call: Call, ctx: ToolContext) -> None:
+    top = os.fsencode(ctx.workspace)
+    os.mkdir(top + b"/a")
+    for name in (b"a/f", b"-rf", b"two\nlines", b"\xff\xfe", b"esc\x1b[31m"):
+        with open(top + b"/" + name, "wb") as file:
+            file.write(b"needle\n")
+    for name, target in ((b"a/up", b".."), (b"self", b"self"), (b"zero", b"/dev/zero"), (b"out", b"/etc")):
+        os.symlink(target, top + b"/" + name)
+    os.mkfifo(top + b"/pipe")
+    lines = call("Grep", pattern="needle").text.split("\n")
+    assert sorted(lines) == sorted(
+        ["-rf:1: needle", "a/f:1: needle", "esc:1: needle", "two lines:1: needle", "\ufffd\ufffd:1: needle"]
+    )
+    globbed = call("Glob", pattern="**").text.split("\n")
+    assert sorted(globbed) == sorted(["-rf", "a/f", "esc", "pipe", "self", "two lines", "zero", "\ufffd\ufffd"])
+
+
+@pytest.mark.parametrize("name", ["Glob", "Grep"])
+def test_a_pattern_beyond_reason_is_refused_at_once(call: Call, name: str) -> None:
+    for pattern in ("(a|b)*" * 50_000, "{" + "a," * 50_000 + "}", "(" * 4000 + ")" * 96):
+        start = time.perf_counter()
+        call(name, pattern=pattern)
+        assert time.perf_counter() - start < 2
+    assert "at most 4096 characters" in call(name, pattern="x" * 5000).text
+
+
+def test_a_link_that_takes_the_place_of_a_folder_is_not_followed(tmp_path: Path) -> None:
+    """The swap stands between the listing of the parent and that of the folder, every time."""
+    top, outside = tmp_path.resolve() / "top", tmp_path.resolve() / "outside"
+    for folder in (top / "a", top / "b", outside):
+        folder.mkdir(parents=True)
+        (folder / "f").touch()
+    tree = Tree(str(top))
+    names = iter(tree)
+    assert next(names) == "a/f"
+    (top / "b").rename(top / "c")
+    (top / "b").symlink_to(outside)
+    assert list(names) == []
+    assert tree.missed == ["b/"]
