@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from planrun.core.actions import End
 from planrun.core.plan import Limits, Step
 from planrun.core.state import State
 from planrun.errors import Outcome
 
+Work = Literal["model", "command", "check"]  # a request or a tool, a run step's command, a check of what was done
+
 LAND_AT = 0.85
+RESERVE, LONGEST_RESERVE = 0.1, 300.0  # of a time limit, and in seconds: what is kept for a step's checks
 TICK = 0.01  # seconds: timestamps are rounded, so a limit of time counts as reached that much before
 _OUTCOMES = {
     "cost_usd": Outcome.BUDGET,
@@ -79,16 +83,23 @@ def uses(state: State, step: Step | None) -> list[Use]:
     return [Use(name, scope, used, float(most)) for name, scope, used, most in rows if most is not None]
 
 
-def exceeded(state: State, step: Step, *, before_model: bool = True) -> End | None:
+def exceeded(state: State, step: Step, doing: Work = "model") -> End | None:
     """The end that a limit brings, checked before each model call and (time only) before a command."""
     for use in uses(state, step):
-        reached = use.used >= use.maximum - (TICK if use.name == "time" else 0)
-        if reached and (before_model or use.name == "time"):
+        kept = _kept(use, step, doing)
+        reached = use.used >= use.maximum - kept - (TICK if use.name == "time" else 0)
+        if reached and (doing == "model" or use.name == "time"):
             whose = f"step {use.scope}'s" if use.scope else "the"
-            text = f"{whose} limit of {use.maximum:g} {_UNITS[use.name]} is reached ({use.used:g} used)"
+            but = f", {kept:g} are kept for its checks" if kept else ""
+            text = f"{whose} limit of {use.maximum:g} {_UNITS[use.name]} is reached ({use.used:g} used{but})"
             how = "in the plan and resume with --rerun stale" if use.scope else f"with {_FLAGS[use.name]} on resume"
             return End(_OUTCOMES[use.name], f"{text}; raise it {how}")
     return None
+
+
+def _kept(use: Use, step: Step, doing: Work) -> float:
+    """Seconds of a time limit that are kept for the checks of the step: what was done in time can still be verified."""
+    return min(RESERVE * use.maximum, LONGEST_RESERVE) if use.name == "time" and step.verify and doing != "check" else 0.0
 
 
 _FLAGS = {"cost_usd": "--max-cost", "tokens": "--max-tokens", "time": "--max-time", "turns": "--max-turns"}
@@ -102,9 +113,10 @@ def near(state: State, step: Step) -> Use | None:
     return max(close, key=lambda u: u.share) if close else None
 
 
-def time_left(state: State, step: Step) -> float | None:
-    """Seconds that the next call may take, by the time limits and the step's timeout; None is unbounded."""
-    left = [u.maximum - u.used for u in uses(state, step) if u.name == "time"]
-    if step.timeout is not None:
-        left.append(step.timeout - state.step_state(step.id).attempt_seconds)
+def time_left(state: State, step: Step, doing: Work = "model") -> float | None:
+    """Seconds that this may take, by the time limits and the timeout of a step under way; None is unbounded."""
+    now = state.step_state(step.id)
+    left = [u.maximum - _kept(u, step, doing) - u.used for u in uses(state, step) if u.name == "time"]
+    if step.timeout is not None and now.status == "in_progress":
+        left.append(step.timeout - now.attempt_seconds)
     return max(0.0, min(left)) if left else None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planrun.core import context, pressure, prompts, steps
+from planrun.core import budget, context, pressure, prompts, steps
 from planrun.core.actions import Action, Answer, AskHuman, Begin, Compact, End, EndCall, Say, Settle, Skip, Stop
 from planrun.core.events import Stopped
 from planrun.core.expressions import ExpressionError, evaluate, test
@@ -119,7 +119,7 @@ def _enter(state: State, step: Step) -> Action:
         strategy: Strategy = strategy_of(state, step)
         others = tuple(s for s in state.view if s.step != step.id)
         if strategy == "summary" and (note := pressure.finished_steps(state, step, others)):
-            return note
+            return budget.exceeded(state, step) or note
         edits = boundary.edits(strategy, others)
         if edits:
             return Compact(step.id, strategy, "boundary", edits)

@@ -184,7 +184,9 @@ def _call_ended(state: State, event: CallEnded) -> State:
 def _step_changed(state: State, event: StepChanged) -> State:
     index = state.need_plan().index[event.step]
     old = state.steps[index]
-    state = evolve(state, rechecked=0, meagre=0, deferred=False)
+    # What `finally` does comes after the checks: it may tidy away what they look at.
+    rechecked = state.rechecked if state.need_plan().steps[index].final else 0
+    state = evolve(state, rechecked=rechecked, meagre=0, deferred=False)
     if state.hidden and state.stop is None:
         state = evolve(state, view=projection.restore(state.view, state.hidden, state.need_plan()), hidden=())
     if event.status == "in_progress":

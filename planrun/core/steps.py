@@ -47,7 +47,7 @@ def fail(state: State, step: Step, reason: FailureReason, note: str, *, again: b
 
 def _run_step(state: State, step: Step, now: StepState) -> Action:
     if now.ran is None:
-        stop = _no_time(state, step)
+        stop = _no_time(state, step, "command")
         if stop is not None:
             return stop
         try:
@@ -67,9 +67,9 @@ def _run_step(state: State, step: Step, now: StepState) -> Action:
     return _conclude(state, step, now.ran.output or {}, None)
 
 
-def _no_time(state: State, step: Step) -> Action | None:
+def _no_time(state: State, step: Step, doing: budget.Work) -> Action | None:
     """What comes instead of a command for which there is no time left. Under `finally` only the step itself fails."""
-    stop = budget.exceeded(state, step, before_model=False)
+    stop = budget.exceeded(state, step, doing)
     return fail(state, step, "step_failed", stop.reason, again=False) if stop is not None and budget.exempt(step) else stop
 
 
@@ -92,7 +92,7 @@ def _conclude(state: State, step: Step, output: dict[str, Json], note: str | Non
     checks = checks_of(step)
     if len(now.checks) < len(checks):
         position = len(now.checks)
-        stop = _no_time(state, step)
+        stop = _no_time(state, step, "check")
         if stop is not None:
             return stop
         return _verify(state, step, checks[position], f"verify:{step.id}:{now.attempt}:{position}", output, recheck=False)
@@ -134,7 +134,8 @@ def recheck(state: State) -> Action | None:
             continue
         for index, check in enumerate(step.verify):
             if position == state.rechecked:
-                return _verify(state, step, check, f"recheck:{step.id}:{index}", now.output or {}, recheck=True)
+                again = _verify(state, step, check, f"recheck:{step.id}:{index}", now.output or {}, recheck=True)
+                return budget.exceeded(state, step, "check") or again
             position += 1
     return None
 

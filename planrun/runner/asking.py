@@ -14,6 +14,7 @@ from planrun.core.messages import Message, compact_json
 from planrun.core.plan import Step
 from planrun.core.room import model_of, offers, tools_raw
 from planrun.core.state import State
+from planrun.core.tokens import raw_tokens
 from planrun.errors import ContextOverflow, PlanrunError, ProviderError, SessionDamaged
 from planrun.models.base import ModelRequest, Reply, Usage
 from planrun.runner.world import Price, World
@@ -98,7 +99,7 @@ def _kept(state: State, step: Step, reply: Reply, seconds: float, price: Price |
         finish_reason=reply.finish_reason,
         refusal=reply.refusal,
         empty=reply.message is None and reply.refusal is None,
-        cost_usd=cost_of(reply.usage, price, estimate),
+        cost_usd=cost_of(reply, price, estimate),
     )
 
 
@@ -125,11 +126,14 @@ def counts_of(usage: Usage) -> dict[str, int | None] | None:
     }
 
 
-def cost_of(usage: Usage, price: Price | None, estimate: int) -> float | None:
-    """USD; a prompt that the endpoint did not count costs what we estimate."""
+def cost_of(reply: Reply, price: Price | None, estimate: int) -> float | None:
+    """USD; what the endpoint did not count costs what we estimate. `estimate` is that of the prompt, in tokens."""
     if price is None:
         return None
+    usage, said = reply.usage, reply.message or Message("assistant", reply.refusal)
     prompt = usage.prompt_tokens if usage.prompt_tokens is not None else estimate
     cached = min(usage.cached_tokens or 0, prompt)
-    total = (prompt - cached) * price.input + cached * price.cached + (usage.completion_tokens or 0) * price.output
+    unseen = raw_tokens("".join([said.content or "", *(c.arguments for c in said.tool_calls)]))
+    completion = usage.completion_tokens if usage.completion_tokens is not None else round(unseen)
+    total = (prompt - cached) * price.input + cached * price.cached + completion * price.output
     return round(total / 1e6, 8)

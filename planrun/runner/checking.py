@@ -75,7 +75,7 @@ def run_command(world: World, state: State, action: RunCommand) -> Iterator[Even
         extra = Path(folder).resolve() / "output"
         extra.touch()
         values = {**dict(action.values), "PLANRUN_OUTPUT": str(extra)}
-        finished, cut_off = execute(world, state, step, action.command, values, step.timeout or usual, merge=False)
+        finished, cut_off = execute(world, state, step, action.command, values, step.timeout or usual, "command")
         written, faults = files.left_in(extra)
     if cut_off:
         yield CallEnded(call_id, "run", "interrupted", round(finished.seconds, 3), step.id)
@@ -125,7 +125,7 @@ def _judge(world: World, state: State, step: Step, action: Verify) -> tuple[Call
         case RunCheck(timeout=timeout):
             world.log.sync()
             finished, cut_off = execute(
-                world, state, step, action.command, dict(action.values), timeout or VERIFY_TIMEOUT, merge=True
+                world, state, step, action.command, dict(action.values), timeout or VERIFY_TIMEOUT, "check"
             )
             if cut_off or finished.exit_code == 0:
                 return "interrupted" if cut_off else "ok", "", round(finished.seconds, 3)

@@ -50,16 +50,15 @@ def execute(
     command: str,
     values: Mapping[str, str],
     timeout: float,
-    *,
-    merge: bool,
+    doing: budget.Work,
 ) -> tuple[Finished, bool]:
     """Run a command of the plan in the workspace, bounded by its own timeout and by what the limits leave. True says that it was one
-    of these limits that cut it off."""
-    left = budget.time_left(state, step)
+    of these limits that cut it off. What a check prints on both channels is one text."""
+    left = budget.time_left(state, step, doing)
     bound = timeout if left is None else min(timeout, left)
     env = {**environment_of(world, state, step), **values}
     with world.signals.interruptible():
-        finished = run_command(command, cwd=world.workspace, env=env, timeout=bound, merge=merge)
+        finished = run_command(command, cwd=world.workspace, env=env, timeout=bound, merge=doing == "check")
     return finished, finished.timed_out and bound < timeout
 
 

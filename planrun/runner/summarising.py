@@ -171,7 +171,7 @@ def responded(world: World, sent: Requested, model: str, answer: Reply | Planrun
         retries=answer.retries,
         finish_reason=answer.finish_reason,
         refusal=answer.refusal,
-        cost_usd=cost_of(answer.usage, world.prices(model), sent.tokens),
+        cost_usd=cost_of(answer, world.prices(model), sent.tokens),
         purpose=sent.purpose,
         text=text_of(answer),
     )

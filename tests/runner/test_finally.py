@@ -110,6 +110,13 @@ def test_stuck_is_a_failed_step_after_which_models_are_still_asked(tmp_path: Pat
     assert (ended(run.run([*[call("Ls")] * 5, done()])), tidied(run)) == (("stuck", 3), "xy")
 
 
+def test_tidying_up_is_not_checked(tmp_path: Path) -> None:
+    checked = shell("a", "touch built", verify="echo checked >> n; test -e built")
+    run = project(tmp_path, checked, **{"finally": [shell("x", "rm built"), TIDY[0] | {"id": "z"}]})
+    assert ended(run.run([])) == OK
+    assert run.file("n") == "checked\n" * 2
+
+
 def records_of(folder: Path) -> int:
     run = limited(folder, step("a"), tokens=1_000)
     run.run([used(call("Bash", command="echo one >> work"), 2_000)])

@@ -178,6 +178,53 @@ def test_a_raised_limit_of_a_step_is_taken_from_the_changed_plan(tmp_path: Path)
     assert ended(run.resume([done()], again(rerun="stale"))) == OK
 
 
+# --- what is kept for checks, and what is checked when ---------------------------------------------------------------
+
+
+def test_a_tenth_of_the_time_is_kept_for_the_checks(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a", verify="sleep 0.05"), limits={"time": "1"})
+    result = run.run([call("Bash", command="sleep 30")])
+    assert (ended(result), run.of("tool_end")[0]["status"]) == (("time_limit", 3), "timeout")
+    assert "0.1 are kept for its checks" in reason(result)
+    assert result.state.elapsed < 1
+    assert ended(run.resume([])) == ("time_limit", 3) and run.requests == []
+    assert ended(run.resume([done()], again(flags={"max_time": 60.0}))) == OK
+
+
+def test_a_claim_in_time_is_checked_in_what_was_kept(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a", verify="sleep 0.06"), limits={"time": "1"}, recheck="off")
+    work = calls(("Bash", {"command": "sleep 30"}), ("UpdatePlanStep", {"status": "done"}))
+    assert ended(run.run([work])) == OK
+
+
+@pytest.mark.parametrize("limit", [{"limits": {"time": "1.2"}}, {"timeout": "0.9"}])
+def test_a_last_check_that_the_time_cuts_off(tmp_path: Path, limit: dict[str, Any]) -> None:
+    """It is asked for once; the step's own timeout is over with the step."""
+    head = limit if "limits" in limit else {}
+    run = project(tmp_path, step("a", verify="sleep 0.7", **({} if head else limit)), **head)
+    result = run.run([done()])
+    assert ended(result) == (("time_limit", 3) if head else OK)
+    assert len(run.records()) < 20
+    if head:
+        assert ended(run.resume([], again(flags={"max_time": 60.0}))) == OK
+
+
+def test_no_summary_is_asked_for_over_the_limit(tmp_path: Path) -> None:
+    run = project(tmp_path, step("a"), step("b"), context="summary", limits={"tokens": 2_000})
+    result = run.run([call("Bash", command="seq 2000"), used(done(), 2_000)])
+    assert (ended(result), statuses(result)) == (("budget", 3), ["done", "todo"])
+    assert len(run.requests) == 2
+
+
+def test_an_answer_that_was_not_counted_costs_what_is_estimated(tmp_path: Path) -> None:
+    run = priced(tmp_path)
+    run.usage = False
+    result = run.run([say("word " * 2_000), done()])
+    first = run.of("response")[0]["cost_usd"]
+    assert first > 2_000 * 100 / 1e6 * 0.5
+    assert result.state.spend.estimated
+
+
 # --- repeats --------------------------------------------------------------------------------------------------------
 
 
