@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any
 
 from planrun.core.events import Session
@@ -15,7 +16,7 @@ from planrun.session import snapshot
 from planrun.session.store import Found
 
 _CHEAP = 4 << 20  # bytes of a log that are looked through
-_MARKS = (b'"type":"step"', b'"type":"session"')
+_MARK = re.compile(rb'"type":"(?:step|session)"')
 
 
 def of(found: Found, read_plan: PlanReader) -> tuple[int | None, int | None, str | None]:
@@ -47,7 +48,7 @@ def _standing(found: Found, read_plan: PlanReader) -> tuple[Session, dict[str, s
     except OSError:
         return header, None
     for line in lines:
-        if any(mark in line[:80] for mark in _MARKS):
+        if _MARK.search(line, 0, 80):
             match _decoded(line):
                 case {"type": "step", "step": str(step), "status": str(status)}:
                     statuses[step] = status

@@ -28,7 +28,7 @@ from typing import Any
 from soak_faults import Faults
 from soak_work import CONTEXTS, FILES, Job, Worker, data_file, jobs, plan
 
-from planrun.core.events import CallEnded, CallStarted, Said, StepChanged
+from planrun.core.events import CallEnded, CallStarted, Compacted, Said, StepChanged
 from planrun.core.records import Record
 from planrun.session.store import records
 from planrun.testing.server import Answer, LoopbackServer
@@ -83,6 +83,9 @@ class Run:
     seconds: float = 0.0
     child: subprocess.Popen[bytes] | None = None
     moved: float = field(default_factory=time.monotonic)
+    facts: Counter[str] = field(
+        default_factory=Counter
+    )  # of the log: compactions by what set them off, calls by how they ended
 
     @property
     def log(self) -> Path:
@@ -165,6 +168,8 @@ def check(run: Run, worker: Worker) -> None:
     except Exception as error:
         wrong.append(f"the log: {error}")
         return
+    run.facts.update(f"compaction {r.event.trigger}" for r in found if isinstance(r.event, Compacted))
+    run.facts.update(f"call {r.event.status}" for r in found if isinstance(r.event, CallEnded))
     last = {r.event.step: r.event for r in found if isinstance(r.event, StepChanged)}
     for job in run.work:
         step = last.get(job.id)
@@ -244,15 +249,17 @@ def grown(rows: list[tuple[float, ...]]) -> Iterator[str]:
         yield f"descriptors {fds[0]:.0f} -> {fds[1]:.0f}, threads {threads[0]:.0f} -> {threads[1]:.0f}"
 
 
+def told(counts: Counter[Any]) -> str:
+    return ", ".join(f"{kind}: {n}" for kind, n in sorted(counts.items()))
+
+
 def report(run: Run, steps: int, kill_every: float) -> None:
     rows = tenths(run, steps)
     if not kill_every and steps >= 500:  # a process that starts anew has nothing that could grow, and few steps say nothing
         run.wrong += grown(rows)
-    exits = ", ".join(f"{n} x {code}" for code, n in sorted(run.starts.items()))
     size = run.log.stat().st_size / 1e6
-    print(
-        f"\n{run.name}: {steps} steps, {run.context}, {run.requests} requests, {run.seconds:.0f} s, log {size:.1f} MB, exit codes: {exits}"
-    )
+    print(f"\n{run.name}: {steps} steps, {run.context}, {run.requests} requests, {run.seconds:.0f} s, log {size:.1f} MB")
+    print(f"  exit codes: {told(run.starts)}; {told(run.facts)}")
     names = ("CPU ms/step", "wall ms/step", "RSS MB", "descriptors", "threads", "children")
     for name, column in zip(names, zip(*rows, strict=True), strict=False):
         print(f"  {name:<13}" + "".join(f"{value:8.0f}" for value in column))
@@ -301,8 +308,8 @@ def main() -> int:
     print(
         f"\n{len(runs)} plans, {len(runs) * args.steps} steps, {requests} requests, {(time.monotonic() - began) / 60:.0f} minutes"
     )
-    print("exit codes: " + ", ".join(f"{n} x {code}" for code, n in sorted(exits.items())))
-    print(f"faults: {faults.counts.total()}: " + ", ".join(f"{kind} {n}" for kind, n in sorted(faults.counts.items())))
+    print(f"exit codes: {told(exits)}; {told(sum((run.facts for run in runs), Counter[str]()))}")
+    print(f"{faults.counts.total()} faults: {told(faults.counts)}")
     print(f"wrong: {', '.join(bad)}, kept in {base}" if bad else "nothing wrong")
     if not bad:
         shutil.rmtree(base)
