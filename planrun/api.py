@@ -130,7 +130,7 @@ def _drive(
             ask=ask,
             log_bytes=lambda: log.size,
         )
-        runner = Runner(world, state, (*front.observers, snapshot.Keeper(log).observe))
+        runner = Runner(seams.world(world), state, (*front.observers, snapshot.Keeper(log).observe))
         front.opened(log.path)
         for event in first:
             runner.append(event)

@@ -18,6 +18,7 @@ from planrun.front import Ask, Front
 from planrun.models.base import Model
 from planrun.policy.permissions import Permissions, Rule, parse_rule
 from planrun.policy.secrets import Masker
+from planrun.runner.acts import RealActs
 from planrun.runner.signals import Signals
 from planrun.runner.world import Answered, Human, Journal, Price, World
 from planrun.session.history import History
@@ -97,6 +98,7 @@ def world(
         polling=polling,
         human=_human(ask, front),
         signals=signals,
+        acts=RealActs(),
         workspace=workspace,
         spill=workspace / STATE_DIR / "tool-output",
         environment=child_environment(environ, secrets, {}, ()),

@@ -10,7 +10,7 @@ from planrun.core.plan import Json
 from planrun.core.state import State
 from planrun.models.base import Model, Retry
 from planrun.runner.loop import Observer
-from planrun.runner.world import Human, Journal
+from planrun.runner.world import Human, Journal, World
 from planrun.session.log import Log
 from planrun.settings import Flags
 
@@ -44,10 +44,12 @@ class Front:
 
 @dataclass(frozen=True, slots=True)
 class Seams:
-    """Where a program that embeds planrun, or a test, puts its own: how a name becomes a model, what stands before the log."""
+    """Where a program that embeds planrun, or a test, puts its own: how a name becomes a model, what stands before the log, all
+    that the runner acts on."""
 
     models: Callable[[str], Model] | None = None
     journal: Callable[[Log], Journal] = lambda log: log
+    world: Callable[[World], World] = lambda world: world
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,4 +146,4 @@ def acting(
             ask=Ask(approve="none"),
         )
         front.opened(log.path)
-        yield Runner(world, state, (*front.observers, snapshot.Keeper(log).observe))
+        yield Runner(seams.world(world), state, (*front.observers, snapshot.Keeper(log).observe))

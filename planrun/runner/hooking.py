@@ -15,7 +15,6 @@ from planrun.core.messages import ToolCall
 from planrun.core.plan import Json
 from planrun.core.room import model_of
 from planrun.core.state import State
-from planrun.policy import hooks
 from planrun.runner.world import World
 from planrun.tools.base import ToolResult
 from planrun.tools.registry import parse_arguments
@@ -111,7 +110,7 @@ def _fire(world: World, state: State, event: str, told: dict[str, Json], *, endi
         where = _where(world, state, told)
         payload = {"event": event, **where, **told, "step": where["step"]}
         with nullcontext() if ending else world.signals.interruptible():
-            over = hooks.run(hook, payload, workspace=world.workspace, environment=world.environment)
+            over = world.acts.hook(world, hook, payload)
         yield over.event
         if over.denial is not None:
             return over.denial

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from planrun.core.events import Event, Session
-from planrun.core.plan import Plan
+from planrun.core.actions import RunCommand, Verify
+from planrun.core.events import CallEnded, Event, Session
+from planrun.core.messages import CallStatus
+from planrun.core.plan import Json, Plan, Step
 from planrun.core.records import Record
+from planrun.core.state import State
 from planrun.models.base import Model, Retry
+from planrun.policy.hooks import Ran
 from planrun.policy.permissions import Permissions, Rule
 from planrun.runner.signals import Signals
 from planrun.settings import Hook
@@ -37,6 +41,26 @@ class Journal(Protocol):
     def sync(self) -> None: ...
 
 
+class Acts(Protocol):
+    """What the plan's commands and checks, the files they name and the user's hooks come to. On a machine: `runner.acts`."""
+
+    def run(self, world: World, state: State, action: RunCommand, call_id: str) -> CallEnded:
+        """How the command of a run step ended."""
+
+    def judge(self, world: World, state: State, action: Verify) -> tuple[CallStatus, str, float | None]:
+        """How a check came out, what the model is told of it, how long it took in seconds; `interrupted` where a limit of the
+        run cut it off: then it says nothing."""
+
+    def baseline(self, world: World, step: Step) -> dict[str, str]:
+        """What the files of `unchanged` checks are like, as digests by path."""
+
+    def describe(self, world: World, step: str, path: str) -> dict[str, Json] | None:
+        """`{path, size, sha256}` of a file that is an output of `step`; None where there is none."""
+
+    def hook(self, world: World, hook: Hook, payload: Mapping[str, Json]) -> Ran:
+        """How a hook ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Price:
     """USD per million tokens."""
@@ -60,6 +84,7 @@ class World:
     polling: tuple[Rule, ...]
     human: Human
     signals: Signals
+    acts: Acts
     workspace: Path
     spill: Path
     environment: Mapping[str, str]
