@@ -22,6 +22,7 @@ from planrun.runner.acts import RealActs
 from planrun.runner.signals import Signals
 from planrun.runner.world import Answered, Human, Journal, Price, World
 from planrun.session.history import History
+from planrun.session.log import begun
 from planrun.session.store import Store
 from planrun.settings import Hook, Settings
 from planrun.tools.base import Tool
@@ -56,7 +57,7 @@ def _plan(text: str, path: str, files: tuple[tuple[str, str], ...]) -> Plan:
 def free_path(store: Store, session: str) -> Path:
     """Where a new session of this name will lie. Raises UsageError where there is one already."""
     path = store.path(session)
-    if path.exists() or path.is_symlink():
+    if begun(path):
         raise UsageError(f"there is already a session {session!r}; `planrun resume {session}` continues it")
     return path
 

@@ -131,7 +131,7 @@ def _rehearsal(path: Path, state: State, settings: Settings, environ: Mapping[st
         settings,
         environ,
         models=building.Models(settings, header, state.replies),
-        signals=Signals(lambda: None),
+        signals=Signals(lambda: False),
         front=Front(),
         ask=Ask(approve="none"),
         hooks={},

@@ -60,7 +60,10 @@ def opened(path: Path) -> Iterator[Opened]:
 def header_of(state: State, path: Path) -> tuple[Session, Plan]:
     """The session record in force and its plan. Raises SessionDamaged where the log has none that this version reads."""
     if state.header is None or state.plan is None:
-        raise SessionDamaged(f"{path} has no session record; there is nothing to resume", 1)
+        raise SessionDamaged(
+            f"{path} has no session record, as if it was killed when it began; there is nothing to resume: run the plan again",
+            1,
+        )
     if state.header.format != FORMAT:
         raise SessionDamaged(f"{path} has format {state.header.format}; this planrun reads format {FORMAT}", 1)
     return state.header, state.plan

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 from importlib import import_module
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 
@@ -45,9 +48,6 @@ class Commands(click.Group):
         """Run the command; whatever goes wrong leaves here as a message on stderr and an exit code."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            _say("planrun: interrupted")
-            ctx.exit(130)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
@@ -107,8 +107,19 @@ def cli() -> None:
 
 def main(args: list[str] | None = None) -> Any:
     """The entry point. Never returns: it ends the process with the command's exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupted)
     _prepare_streams()
     return cli.main(args, prog_name="planrun")
+
+
+def _interrupted(number: int, frame: FrameType | None) -> NoReturn:
+    """What a signal does before a run takes over and after it: end the process, whatever it is doing. Nothing there is worth
+    saving, and an exception could come up inside an import or a library that makes another error of it."""
+    with contextlib.suppress(OSError):
+        os.write(2, b"planrun: interrupted\n")
+    os._exit(128 + number)
 
 
 def _prepare_streams() -> None:

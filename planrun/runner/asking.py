@@ -15,7 +15,7 @@ from planrun.core.plan import Step
 from planrun.core.room import model_of, offers, tools_raw
 from planrun.core.state import State
 from planrun.core.tokens import raw_tokens
-from planrun.errors import ContextOverflow, PlanrunError, ProviderError, SessionDamaged
+from planrun.errors import ContextOverflow, Interrupted, PlanrunError, ProviderError, SessionDamaged
 from planrun.models.base import ModelRequest, Reply, Usage
 from planrun.runner.world import Price, World
 from planrun.tools.base import Tool
@@ -37,10 +37,10 @@ def ask(world: World, state: State, action: AskModel) -> Iterator[Event]:
     began = time.monotonic()
     request = replace(request, deadline=None if left is None else began + left, on_retry=world.on_retry)
     try:
-        with world.signals.interruptible():
-            reply = model.complete(request)
+        reply = world.signals.abandonable(lambda: model.complete(request))
+    except Interrupted:
+        raise
     except PlanrunError as error:
-        world.signals.check()  # a signal that came inside a library may arrive here as an error of the connection
         attempts = error.attempts if isinstance(error, ProviderError) else 1
         yield Responded(None, None, _since(began), retries=max(0, attempts - 1), error=str(error))
         if isinstance(error, ContextOverflow):

@@ -88,11 +88,14 @@ def _gated(world: World, state: State, step_id: str, batch: list[Ready]) -> Gene
 
 def _results(world: World, state: State, step_id: str, batch: list[Ready]) -> list[tuple[ToolResult, float]]:
     ctx = context_of(world, state, state.need_plan().step(step_id))
-    with world.signals.interruptible():
-        if len(batch) < 2:
-            return [_timed(ready, ctx) for ready in batch]
-        with ThreadPoolExecutor(len(batch)) as pool:
-            return list(pool.map(lambda ready: _timed(ready, ctx), batch))
+    return world.signals.abandonable(lambda: _side_by_side(batch, ctx))
+
+
+def _side_by_side(batch: list[Ready], ctx: ToolContext) -> list[tuple[ToolResult, float]]:
+    if len(batch) < 2:
+        return [_timed(ready, ctx) for ready in batch]
+    with ThreadPoolExecutor(len(batch)) as pool:
+        return list(pool.map(lambda ready: _timed(ready, ctx), batch))
 
 
 def _timed(ready: Ready, ctx: ToolContext) -> tuple[ToolResult, float]:

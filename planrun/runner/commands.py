@@ -57,8 +57,9 @@ def execute(
     left = budget.time_left(state, step, doing)
     bound = timeout if left is None else min(timeout, left)
     env = {**environment_of(world, state, step), **values}
-    with world.signals.interruptible():
-        finished = run_command(command, cwd=world.workspace, env=env, timeout=bound, merge=doing == "check")
+    finished = world.signals.abandonable(
+        lambda: run_command(command, cwd=world.workspace, env=env, timeout=bound, merge=doing == "check")
+    )
     return finished, finished.timed_out and bound < timeout
 
 

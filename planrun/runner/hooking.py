@@ -6,7 +6,7 @@ gates and the hooks of calls are asked for where they stand in the way."""
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import nullcontext
+from functools import partial
 
 from planrun.core import context
 from planrun.core.actions import Compact, Summarise
@@ -109,8 +109,8 @@ def _fire(world: World, state: State, event: str, told: dict[str, Json], *, endi
         world.log.sync()
         where = _where(world, state, told)
         payload = {"event": event, **where, **told, "step": where["step"]}
-        with nullcontext() if ending else world.signals.interruptible():
-            over = world.acts.hook(world, hook, payload)
+        run = partial(world.acts.hook, world, hook, payload)
+        over = run() if ending else world.signals.abandonable(run)
         yield over.event
         if over.denial is not None:
             return over.denial

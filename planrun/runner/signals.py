@@ -1,4 +1,5 @@
-"""SIGINT and SIGTERM become an `Interrupted` raised at a safe place; a second signal ends the process at once."""
+"""SIGINT, SIGTERM and SIGHUP (the terminal is gone) become an `Interrupted` raised at a safe place; a second signal ends the
+process at once. One that whoever started the process ignores (`nohup`, a job in the background) stays ignored."""
 
 from __future__ import annotations
 
@@ -6,27 +7,69 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from planrun.errors import Interrupted
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+T = TypeVar("T")
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_POLL = 1.0  # seconds: a signal that another thread was interrupted for does not wake this one
+_GRACE = 2.0  # seconds for a call whose commands were killed to see it and to clear away
+
+
+class _Call(Generic[T]):
+    """A call on a thread of its own. `over` gets one item when it has ended, and one when a signal comes: whichever is first
+    wakes who waits for it. (Putting is safe in a signal handler.)"""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self.over: SimpleQueue[bool] = SimpleQueue()
+        self._call = call
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="call", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            self._value = self._call()
+        except BaseException as error:  # it is raised where the result is waited for
+            self._error = error
+        self.over.put(True)
+
+    def first(self) -> bool:
+        """What came first: True for the end of the call."""
+        while True:
+            with suppress(Empty):
+                return self.over.get(timeout=_POLL)
+
+    def result(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def join(self, seconds: float) -> None:
+        self._thread.join(seconds)
 
 
 class Signals:
-    """Use as a context manager in the main thread. Between records a signal waits; inside `interruptible()` it raises."""
+    """Use as a context manager in the main thread. Between records a signal waits; a call under `abandonable` it ends. Nothing is
+    raised inside of such a call: an exception that comes up anywhere is lost in a destructor or an import, or becomes a library's
+    own error."""
 
-    def __init__(self, last_resort: Callable[[], None]) -> None:
-        self._last_resort = last_resort
+    def __init__(self, kill_all: Callable[[], bool]) -> None:
+        self._kill_all = kill_all  # ends every command that runs; False where there is none
         self._received: int | None = None
         self._open = False
+        self._call: _Call[Any] | None = None
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._previous = {s: signal.signal(s, self._handle) for s in _SIGNALS}
+            heard = [s for s in _SIGNALS if signal.getsignal(s) != signal.SIG_IGN]
+            self._previous = {s: signal.signal(s, self._handle) for s in heard}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -35,9 +78,11 @@ class Signals:
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         if self._received is not None:
-            self._last_resort()
+            self._kill_all()
             os._exit(128 + signum)
         self._received = signum
+        if self._call is not None:
+            self._call.over.put(False)
         if self._open:
             self._open = False
             raise Interrupted(signum)
@@ -47,9 +92,23 @@ class Signals:
         if self._received is not None:
             raise Interrupted(self._received)
 
+    def abandonable(self, call: Callable[[], T]) -> T:
+        """What `call`, which may take long, returns or raises. Interrupted where a signal comes first: the commands that it runs
+        are killed, all else of it goes on unseen until the process ends."""
+        self.check()
+        self._call = running = _Call(call)
+        try:
+            if self._received is None and running.first():
+                return running.result()
+        finally:
+            self._call = None
+        if self._kill_all():
+            running.join(_GRACE)
+        raise Interrupted(self._received or signal.SIGINT)
+
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Around a call that may take long and that may be abandoned at any point."""
+        """Around a read from the terminal, which no thread could be left alone with: here a signal raises."""
         self._open = True
         try:
             self.check()

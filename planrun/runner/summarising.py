@@ -21,7 +21,7 @@ from planrun.core.state import State
 from planrun.core.strategies import ladder
 from planrun.core.summaries import Level
 from planrun.core.tokens import raw_tokens
-from planrun.errors import ContextOverflow, PlanrunError, ReplayMismatch
+from planrun.errors import ContextOverflow, Interrupted, PlanrunError, ReplayMismatch
 from planrun.models.base import ModelRequest, Reply
 from planrun.runner.asking import cost_of, counts_of
 from planrun.runner.world import World
@@ -124,12 +124,11 @@ def _asked(world: World, state: State, action: Summarise, task: Task, level: Lev
     world.log.sync()
     began = time.monotonic()
     try:
-        with world.signals.interruptible():
-            answer: Reply | PlanrunError = world.models(summariser(state, action.step)).complete(request)
-    except ReplayMismatch:
+        model = world.models(summariser(state, action.step))
+        answer: Reply | PlanrunError = world.signals.abandonable(lambda: model.complete(request))
+    except (Interrupted, ReplayMismatch):
         raise
     except PlanrunError as error:
-        world.signals.check()
         answer = error
     yield from responded(world, requested, summariser(state, action.step), answer, time.monotonic() - began)
     why = refusal_of(answer, task, level)

@@ -26,6 +26,7 @@ from planrun.errors import ConfigError, SessionDamaged, StorageError
 from planrun.session import lock
 
 GENESIS = "A" * 20
+_FIRST = b'{"seq":1,"type":"session",'  # how a log begins
 UNREADABLE = (ValueError, TypeError, KeyError, RecursionError)  # what reading a line as a record may raise
 
 
@@ -83,15 +84,25 @@ class Log:
         self._dirty = True
 
     def sync(self) -> None:
-        """Everything appended so far is on disk when this returns. Costs nothing where nothing was appended."""
+        """Everything appended so far is on disk, under the log's name, when this returns. Costs nothing where nothing was
+        appended."""
         self._check()
         if not self._dirty:
             return
         try:
             os.fsync(self._file.fileno())
+            self._still_there()
         except OSError as error:
             raise self._failed(error) from error
         self._dirty = False
+
+    def _still_there(self) -> None:
+        """What was deleted, replaced or changed by somebody else is no record that a resume could go on from."""
+        named, ours = os.stat(self.path), os.fstat(self._file.fileno())
+        if not os.path.samestat(named, ours):
+            raise OSError(errno.ESTALE, "another file has taken its place")
+        if ours.st_size != self.size:
+            raise OSError(errno.ESTALE, f"somebody else changed it: it has {ours.st_size:,} bytes, {self.size:,} were written")
 
     def _check(self) -> None:
         """After one failure nothing is written any more: the last line may be torn, and what was not synced may be lost."""
@@ -111,21 +122,40 @@ class Log:
 
 
 def create(path: Path, mask: Callable[[str], str] | None = None) -> Log:
-    """A new, empty log at `path` (mode 0600), locked. Raises ConfigError where the folder cannot be written to."""
+    """A new, empty log at `path` (mode 0600), locked; a file that a crash left there without a record is taken over. Raises
+    SessionBusy, ConfigError where the folder cannot be written to or there is a log already."""
     with contextlib.ExitStack() as undo:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
             file = undo.enter_context(os.fdopen(fd, "ab", buffering=0))
             lock.acquire(file, path)
+            if begun(path):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+            file.truncate(0)
             os.fsync(fd)
             _sync_folder(path.parent)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                if not path.stat().st_size:
+                    path.unlink()
             raise ConfigError(
                 f"cannot create the session log {path}: {error.strerror or error}. Name another folder with --session-dir."
             ) from error
         undo.pop_all()  # it lives as long as the log
     return Log(file, path, seq=0, prev=GENESIS, clock=Clock(), mask=mask)
+
+
+def begun(path: Path) -> bool:
+    """Whether there is a log at `path`, or anything else that is not planrun's to take over. A run that was killed before its first
+    record was whole has left an empty file, or a part of that record: nothing that was ever in force. Raises OSError."""
+    if not os.path.lexists(path):
+        return False
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return True
+    with path.open("rb") as file:
+        start, size = file.read(len(_FIRST)), os.fstat(file.fileno()).st_size
+        return size > 0 and (not _FIRST.startswith(start) or b"\n" in file.read())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -159,7 +159,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_POST()
 
     def do_POST(self) -> None:
-        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = int(self.headers.get("Content-Length") or 0)
+        content = self.rfile.read(length)
+        if len(content) < length:  # the client died in the middle of it: nothing was asked
+            self.close_connection = True
+            return
         try:
             decoded = json.loads(content)
         except ValueError:

@@ -65,11 +65,13 @@ def spawned(
         os.close(watched)
 
 
-def kill_all() -> None:
-    """KILL every live group at once. Safe in a signal handler."""
+def kill_all() -> bool:
+    """KILL every live group at once; whether there was any. Safe in a signal handler."""
     with _lock:
-        for group in tuple(_live):
+        groups = tuple(_live)
+        for group in groups:
             kill(group, signal.SIGKILL)
+    return bool(groups)
 
 
 def kill(group: int, signum: int) -> None:

@@ -8,7 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -81,6 +81,86 @@ def test_the_log_is_for_its_owner_alone_and_never_taken_over(path: Path) -> None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with pytest.raises(ConfigError, match="File exists"):
         logs.create(path)
+
+
+HEADER = Session(1, "s", "/w", "/w/p.yaml", "", "", {}, "m", {})
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.99])
+def test_a_log_whose_first_record_was_never_whole_is_taken_over(path: Path, share: float) -> None:
+    (line, _) = write(path, HEADER)
+    path.write_bytes(line[: int(len(line) * share)])
+    assert not logs.begun(path)
+    write(path, HEADER)
+    assert read(path) == [HEADER]
+
+
+@pytest.mark.parametrize("content", [b"notes of my own", b"\n", b"x\n", b'{"seq":1,"type":"session",\n'])
+def test_a_file_that_is_not_the_beginning_of_a_log_is_never_taken_over(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match="File exists"):
+        logs.create(path)
+    assert path.read_bytes() == content
+
+
+def test_a_log_that_is_just_being_begun_is_busy(path: Path) -> None:
+    log = logs.create(path)
+    with pytest.raises(SessionBusy):
+        logs.create(path)
+    log.close()
+
+
+def _deleted(path: Path) -> None:
+    path.unlink()
+
+
+def _replaced(path: Path) -> None:
+    copy = path.with_suffix(".copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+
+
+def _without_its_folder(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+
+
+def _emptied(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def _written_to(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"x\n")
+
+
+@pytest.mark.parametrize(
+    ("happens", "words"),
+    [
+        (_deleted, "No such file"),
+        (_without_its_folder, "No such file"),
+        (_replaced, "another file has taken its place"),
+        (_emptied, "somebody else changed it"),
+        (_written_to, "somebody else changed it"),
+    ],
+)
+def test_nothing_relies_on_a_log_that_is_not_there_any_more(path: Path, happens: Callable[[Path], None], words: str) -> None:
+    log = logs.create(path)
+    log.append(note("a"))
+    log.sync()
+    happens(path)
+    log.append(note("b"))
+    for _ in range(2):
+        with pytest.raises(StorageError, match=f"s.jsonl: .*{words}"):
+            log.sync()
+    log.close()
+
+
+def test_a_note_of_the_owner_that_cannot_be_written_stops_nothing(path: Path) -> None:
+    path.with_suffix(".lock").mkdir(parents=True)
+    write(path, note("a"))
+    with reopened(path) as (_, _, found):
+        assert found == [note("a")]
 
 
 def test_no_byte_is_ever_rewritten(path: Path) -> None:
