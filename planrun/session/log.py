@@ -36,13 +36,16 @@ def line_digest(line: bytes) -> str:
 
 
 class Clock:
-    """Unix time that never steps: taken once, then carried on by the monotonic clock, and never before `floor`."""
+    """Unix time that never steps: taken once from the `wall`, then carried on by a `steady` clock, and never before `floor`."""
 
-    def __init__(self, floor: float = 0.0) -> None:
-        self._base = max(time.time(), floor) - time.monotonic()
+    def __init__(
+        self, floor: float = 0.0, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._steady = steady
+        self._base = max(wall(), floor) - steady()
 
     def now(self) -> float:
-        return round(self._base + time.monotonic(), 3)
+        return round(self._base + self._steady(), 3)
 
 
 class Log:
