@@ -25,6 +25,7 @@ from planrun.session import snapshot
 from planrun.session.following import latest
 from planrun.session.store import Store, new_id
 from planrun.settings import Settings, resolve
+from planrun.tools import scratch
 from planrun.tools.process import kill_all
 
 __all__ = ["Ask", "Front", "Result", "Seams", "all_tools", "load", "prepare", "read_plan", "resume", "run"]
@@ -131,6 +132,7 @@ def _drive(
             log_bytes=lambda: log.size,
         )
         runner = Runner(seams.world(world), state, (*front.observers, snapshot.Keeper(log).observe))
+        scratch.sweep(world.spill)
         front.opened(log.path)
         for event in first:
             runner.append(event)

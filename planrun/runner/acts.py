@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 
 from planrun.core import outputs
 from planrun.core.actions import FileOutput, RunCommand, Verify
@@ -17,6 +15,7 @@ from planrun.runner import files
 from planrun.runner.commands import RUN_TIMEOUT, STOPPED_TIMEOUT, VERIFY_TIMEOUT, execute, how_it_ended
 from planrun.runner.world import World
 from planrun.settings import Hook
+from planrun.tools import scratch
 from planrun.tools.process import Finished
 
 SHOWN = 2_000  # characters of a check's output that the model gets
@@ -29,8 +28,8 @@ class RealActs:
     def run(self, world: World, state: State, action: RunCommand, call_id: str) -> CallEnded:
         step = state.need_plan().step(action.step)
         usual = RUN_TIMEOUT if state.stop is None else STOPPED_TIMEOUT
-        with tempfile.TemporaryDirectory(prefix="planrun-", ignore_cleanup_errors=True) as folder:
-            extra = Path(folder).resolve() / "output"
+        with scratch.directory(world.spill, "run") as folder:
+            extra = folder / "output"
             extra.touch()
             values = {**dict(action.values), "PLANRUN_OUTPUT": str(extra)}
             finished, cut_off = execute(world, state, step, action.command, values, step.timeout or usual, "command")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import threading
 import time
 from contextlib import suppress
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from planrun.core.messages import CallStatus, well_formed
+from planrun.tools import scratch
 from planrun.tools.base import Tool, ToolContext, ToolResult
 from planrun.tools.paths import atomic_write, guarded, shown
 from planrun.tools.process import Captured, Finished, run_command
@@ -46,9 +46,7 @@ def _bash(arguments: BashArguments, ctx: ToolContext) -> ToolResult:
     left = asked if ctx.deadline is None else min(asked, ctx.deadline - time.monotonic())
     if left <= 0:
         return ToolResult("[not run: the step's time is used up]", "timeout")
-    capture = ctx.spill / f".bash-{os.getpid()}-{threading.get_ident()}.part"
-    with suppress(OSError):
-        capture.unlink()
+    capture = scratch.path_for(ctx.spill, "bash")
     try:
         finished = run_command(
             well_formed(arguments.command),
