@@ -136,6 +136,7 @@ def create(path: Path, mask: Callable[[str], str] | None = None) -> Log:
             if begun(path):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
             file.truncate(0)
+            file.seek(0)  # opening it to append had put us behind what a crash left
             os.fsync(fd)
             _sync_folder(path.parent)
         except OSError as error:

@@ -91,8 +91,13 @@ def test_a_log_whose_first_record_was_never_whole_is_taken_over(path: Path, shar
     (line, _) = write(path, HEADER)
     path.write_bytes(line[: int(len(line) * share)])
     assert not logs.begun(path)
-    write(path, HEADER)
-    assert read(path) == [HEADER]
+    log = logs.create(path)
+    for event in (HEADER, Noted("notice", "x")):
+        log.append(event)
+        log.sync()
+    assert log.size == path.stat().st_size
+    log.close()
+    assert read(path) == [HEADER, Noted("notice", "x")]
 
 
 @pytest.mark.parametrize("content", [b"notes of my own", b"\n", b"x\n", b'{"seq":1,"type":"session",\n'])
