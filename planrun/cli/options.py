@@ -77,7 +77,7 @@ _RUNNING = (
         "--wait-limit",
         cls=Shared,
         type=TIME,
-        help="Where the endpoint names the time at which its limit resets, wait for it up to this long, such as 2h.",
+        help="Where the endpoint names the time at which its limit resets, wait for it up to this long, such as 2h; --max-time still holds.",
     ),
     session_dir,
     click.option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planrun.core import editing, spending
+from planrun.core import editing, room, spending
 from planrun.core.events import Approval, Compacted, Ended, LimitNeared, Noted, Responded, Stopped
 from planrun.core.evolve import evolve
 from planrun.core.state import State
@@ -77,7 +77,8 @@ def noted(state: State, event: Noted) -> State:
 def _resumed(state: State, event: Noted) -> State:
     for sent in (state.request, state.background):
         if sent is not None:  # a kill cut it off: it was paid for, as far as anyone can tell
-            state = spending.responded(state, Responded(usage=None, model=None, seconds=0.0, purpose=sent.purpose))
+            cost = room.prompt_cost(state, sent.model, sent.tokens)
+            state = spending.responded(state, Responded(None, None, 0.0, cost_usd=cost, purpose=sent.purpose))
     state = _going_on(state)  # where a crash came between the stop and the end
     merged: dict[str, Any] = {**state.options, **event.options}
     return evolve(

@@ -13,9 +13,7 @@ _LONGEST_CYCLE = 4
 
 # What changes from one try to the next and says nothing: a counter that is named as one, a pause, and in results the time of day
 # and how long it took.
-_COUNTER = re.compile(
-    r"\b(attempt|try|retry|round|iteration|poll|check|run|pid)\W{0,2}\d+|\bsleep \d+(?:\.\d+)?[smh]?", re.IGNORECASE
-)
+_COUNTER = re.compile(r"\b(attempt|try|retry|round|iteration|poll|pid)\W{0,2}\d+|\bsleep \d+(?:\.\d+)?[smh]?", re.IGNORECASE)
 _TIME = re.compile(r"\d(?:\d:\d\d(?::\d\d)?(?:\.\d+)?|\d{3}-\d\d-\d\d|[\d.]*\s?(?:ns|us|µs|ms|s|secs?|seconds?)\b)")
 _ENDS = 2_000  # characters of a result, at its beginning and at its end, in which something may be cosmetic
 

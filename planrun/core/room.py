@@ -103,11 +103,21 @@ def models(state: State) -> tuple[str, ...]:
 
 
 def override(state: State, model: str, name: str) -> int | None:
-    """A number that `modelOverrides` gives for a model."""
+    """A whole number that `modelOverrides` gives for a model."""
+    value = _overridden(state, model, name)
+    return value if isinstance(value, int) else None
+
+
+def prompt_cost(state: State, model: str, tokens: int) -> float | None:
+    """USD for a prompt of so many tokens; None where no price is known."""
+    price = _overridden(state, model, "input_price")
+    return round(tokens * price / 1e6, 8) if isinstance(price, int | float) else None
+
+
+def _overridden(state: State, model: str, name: str) -> object:
     table = state.settings.get("model_overrides")
     row = table.get(model) if isinstance(table, dict) else None
-    value = row.get(name) if isinstance(row, dict) else None
-    return value if isinstance(value, int) else None
+    return row.get(name) if isinstance(row, dict) else None
 
 
 def tools_raw(state: State, step: Step) -> float:

@@ -10,6 +10,7 @@ import pytest
 
 from planrun.errors import ConfigError, ProviderError
 from planrun.models.base import Reply, Usage
+from planrun.testing.crash import Crash
 from planrun.testing.model import call, calls, done, say
 from tests.runner.driving import Project, again, ask, contents, ended, last_result, project, reason, shell, statuses, step
 
@@ -337,3 +338,14 @@ def test_a_rule_that_names_no_tool_is_refused_before_there_is_a_log(tmp_path: Pa
     with pytest.raises(ConfigError, match=r"did you mean Bash\(x\)"):
         run.run([])
     assert not run.log.exists()
+
+
+def test_a_request_that_a_kill_cut_off_costs_what_is_estimated(tmp_path: Path) -> None:
+    run = priced(tmp_path)
+    with pytest.raises(Crash):
+        run.run([look(1)], crash=(7, "before"))
+    (sent,) = run.of("request")
+    state = run.resume([done()]).state
+    (answer,) = run.of("response")
+    assert state.spend.cost_usd == pytest.approx(sent["tokens"] * 10 / 1e6 + answer["cost_usd"])
+    assert state.spend.estimated and state.spend.requests == 2
