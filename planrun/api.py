@@ -27,6 +27,7 @@ from planrun.session.store import Store, new_id
 from planrun.settings import Settings, resolve
 from planrun.tools import scratch
 from planrun.tools.process import kill_all
+from planrun.tools.sandbox import Bubblewrap
 
 __all__ = ["Ask", "Front", "Result", "Seams", "all_tools", "load", "prepare", "read_plan", "resume", "run"]
 
@@ -67,9 +68,10 @@ def run(plan_path: Path, ask: Ask, front: Front, *, cwd: Path, environ: Mapping[
     for warning in settings.warnings:
         front.notice(warning)
     path = Store(settings.session_dir).path(header.session)
+    box = building.sandbox(settings, Path(header.cwd), path, environ)
     log = logs.create(path, masker(plan, settings, environ))
     try:
-        return Result(_drive(log, State(), settings, ask, front, environ, (header,), seams), path)
+        return Result(_drive(log, State(), settings, box, ask, front, environ, (header,), seams), path)
     finally:
         log.close()
 
@@ -86,6 +88,7 @@ def resume(
         header, plan = resuming.header_of(state, path)
         settings = resuming.settings_of(header, plan, path.stem, ask.flags, environ)
         building.rules(settings, plan)
+        box = building.sandbox(settings, Path(header.cwd), path, environ)
         again = ask.rerun if ask.rerun not in ("none", "stale") else None
         resuming.check_steps(plan, (ask.until, ask.start_from, *ask.skip, again))
         note = resuming.resumed(state, settings, ask)
@@ -95,7 +98,7 @@ def resume(
         for warning in settings.warnings:
             front.notice(warning)
         log = session.writable(plan, settings, environ, front.notice)
-        return Result(_drive(log, state, settings, ask, front, environ, first, seams), path)
+        return Result(_drive(log, state, settings, box, ask, front, environ, first, seams), path)
 
 
 def load(path: Path) -> State:
@@ -107,6 +110,7 @@ def _drive(
     log: logs.Log,
     state: State,
     settings: Settings,
+    box: Bubblewrap | None,
     ask: Ask,
     front: Front,
     environ: Mapping[str, str],
@@ -129,6 +133,7 @@ def _drive(
             signals=signals,
             front=front,
             ask=ask,
+            box=box,
             log_bytes=lambda: log.size,
         )
         runner = Runner(seams.world(world), state, (*front.observers, snapshot.Keeper(log).observe))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -13,7 +14,7 @@ from planrun.core.messages import compact_json
 from planrun.core.plan import Plan
 from planrun.core.tokens import raw_tokens
 from planrun.counting import CountingJournal, counter
-from planrun.errors import UsageError
+from planrun.errors import ConfigError, UsageError
 from planrun.front import Ask, Front
 from planrun.models.base import Model
 from planrun.policy.permissions import Permissions, Rule, parse_rule
@@ -30,6 +31,7 @@ from planrun.tools.environment import child_environment
 from planrun.tools.history import HISTORY
 from planrun.tools.plan import PLAN_TOOL
 from planrun.tools.registry import builtin_tools, schema
+from planrun.tools.sandbox import Bubblewrap, NoSandbox, bubblewrap
 
 STATE_DIR = ".thclaws"
 
@@ -68,6 +70,18 @@ def masker(plan: Plan, settings: Settings, environ: Mapping[str, str]) -> Masker
     return Masker({**({"OPENAI_API_KEY": settings.api_key} if settings.api_key else {}), **named})
 
 
+def sandbox(settings: Settings, workspace: Path, log: Path, environ: Mapping[str, str]) -> Bubblewrap | None:
+    """What the settings ask for, tried once; commands cannot write into planrun's own folders. Raises ConfigError."""
+    if settings.sandbox is None:
+        return None
+    own = (Path(os.path.realpath(folder)) for folder in (workspace / STATE_DIR, log.parent))
+    protected = tuple(folder for folder in own if folder != workspace and folder.is_relative_to(workspace))
+    try:
+        return bubblewrap(workspace, protected, environ.get("PATH", os.defpath), network=settings.sandbox.network)
+    except NoSandbox as error:
+        raise ConfigError(f"sandbox ({settings.origins.get('sandbox', 'as recorded')}): {error}") from None
+
+
 def world(
     journal: Journal,
     log: Path,
@@ -80,6 +94,7 @@ def world(
     front: Front,
     ask: Ask,
     hooks: Mapping[str, tuple[Hook, ...]] | None = None,
+    box: Bubblewrap | None = None,
     log_bytes: Callable[[], int] = lambda: 0,
 ) -> World:
     """Everything outside the state of the session whose log is at `log`; `hooks` are the settings' own where none are given."""
@@ -106,6 +121,7 @@ def world(
         on_retry=front.on_retry,
         hooks=settings.hooks if hooks is None else hooks,
         history=History(log.parent, log),
+        sandbox=box,
         log_bytes=log_bytes,
     )
 

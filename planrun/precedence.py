@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args
 
-from planrun.core.plan import Strategy
+from planrun.core.plan import Sandbox, Strategy
 from planrun.core.units import duration, integer, number
 from planrun.errors import ConfigError
-from planrun.settings_file import Loaded
+from planrun.settings_file import Loaded, SandboxTable
 
 T = TypeVar("T")
 # Settings whose option has another name.
@@ -92,3 +92,13 @@ def strategy(value: object) -> Strategy:
         if value == name:
             return name
     raise ValueError(f"context: expected one of {', '.join(known)}, found {value!r}")
+
+
+def sandbox(value: object) -> Sandbox:
+    if isinstance(value, SandboxTable):
+        return Sandbox(value.type, value.network)
+    if isinstance(value, Sandbox):
+        return value
+    if value == "bwrap":
+        return Sandbox()
+    raise ValueError(f"sandbox: expected bwrap, found {value!r}")

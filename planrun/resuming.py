@@ -14,7 +14,7 @@ from planrun.building import as_recorded, masker, read_plan
 from planrun.core import pairing, seen
 from planrun.core.events import FORMAT, Event, Noted, Session, StepChanged
 from planrun.core.fold import apply
-from planrun.core.plan import Json, Plan
+from planrun.core.plan import Json, Plan, Sandbox
 from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.counting import counter
@@ -77,7 +77,15 @@ def settings_of(header: Session, plan: Plan, name: str, flags: Flags, environ: M
         raise ConfigError(f"session {name} works in {home}, which is not there any more")
     settings = as_recorded(resolve(home, flags, environ, plan), Path(header.plan_path))
     counter(settings.compaction.estimator, header.model)
-    return settings
+    return settings if settings.sandbox else replace(settings, sandbox=_sandbox_of(header))
+
+
+def _sandbox_of(header: Session) -> Sandbox | None:
+    """What the session was begun in: where nothing asks for a sandbox any more, it stays."""
+    match header.settings.get("sandbox"):
+        case {"network": network}:
+            return Sandbox(network=network is True)
+    return None
 
 
 def resumed(state: State, settings: Settings, ask: Ask) -> Noted:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from planrun import settings_file
-from planrun.core.plan import Json, Limits, Plan, Strategy
+from planrun.core.plan import Json, Limits, Plan, Sandbox, Strategy
 from planrun.endpoint import DEFAULT_BASE_URL, normalise_base_url, shown
 from planrun.errors import ConfigError
-from planrun.precedence import Picker, amount, positive, seconds, strategy
+from planrun.precedence import Picker, amount, positive, sandbox, seconds, strategy
 
 PROJECT_FILE = Path(".thclaws") / "settings.json"
 
@@ -82,6 +82,7 @@ class Settings:
     api_key: str | None = field(repr=False, default=None)
     model: str | None = None
     summary_model: str | None = None
+    sandbox: Sandbox | None = None
     context: Strategy = "compact"
     window: int | None = None
     limits: Limits = Limits()
@@ -99,6 +100,7 @@ class Settings:
             "model": self.model,
             "base_url": shown(self.base_url),
             "summary_model": self.summary_model,
+            "sandbox": asdict(self.sandbox) if self.sandbox else None,
             "context": self.context,
             "window": self.window,
             "limits": asdict(self.limits),
@@ -141,6 +143,7 @@ def resolve(cwd: Path, flags: Flags, environ: Mapping[str, str], plan: Plan | No
         api_key=_api_key(pick),
         model=pick.first("model", flags.model, plan and plan.model, "model", str),
         summary_model=pick.first("summary_model", None, None, "summary_model", str),
+        sandbox=pick.first("sandbox", None, plan and plan.sandbox, "sandbox", sandbox),
         context=_context(pick, flags, plan),
         window=pick.first("window", flags.window, plan and plan.window, None, positive),
         limits=_limits(pick, flags, plan),

@@ -42,6 +42,10 @@ def _hooks(value: object) -> object:
     return [{"command": item} if isinstance(item, str) else item for item in items]
 
 
+def _sandbox(value: object) -> object:
+    return {"type": value} if isinstance(value, str) else value
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True, alias_generator=to_camel)
 
@@ -95,6 +99,11 @@ class CompactionTable(_Table):
     estimator: Name | None = None
 
 
+class SandboxTable(_Own):
+    type: Literal["bwrap"] = "bwrap"
+    network: bool = False
+
+
 class FileTable(_Table):
     """All keys are optional: what a file does not say is None."""
 
@@ -107,6 +116,7 @@ class FileTable(_Table):
     limits: LimitsTable | None = None
     compaction: CompactionTable | None = None
     summary_model: Name | None = None
+    sandbox: Annotated[SandboxTable, BeforeValidator(_sandbox)] | None = None
     mcp_servers: dict[str, dict[str, Any]] | None = None
 
 

@@ -66,6 +66,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Sandbox:
+    """What commands are confined by, and whether they reach the network."""
+
+    type: Literal["bwrap"] = "bwrap"
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One step. Exactly one of `prompt` (a prompt_file's text is already in it) and `run` is set; `timeout` in seconds."""
 
@@ -110,6 +118,7 @@ class Plan:
     pin: tuple[str, ...] = ()
     polling: tuple[str, ...] = ()  # rules of calls whose equal results are no sign of being stuck
     recheck: Literal["end", "each", "off"] = "end"
+    sandbox: Sandbox | None = None
     index: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     def step(self, step_id: str) -> Step:

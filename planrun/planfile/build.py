@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Mapping
 
-from planrun.core.plan import Check, ExistsCheck, Field, Json, Limits, Plan, RunCheck, Step, UnchangedCheck
+from planrun.core.plan import Check, ExistsCheck, Field, Json, Limits, Plan, RunCheck, Sandbox, Step, UnchangedCheck
 from planrun.planfile.nodes import Nothing
 from planrun.planfile.report import Path, Report, spelled
 from planrun.planfile.schema import CheckTable, LimitsTable, OutputTable, ParamTable, PlanTable, StepTable
@@ -45,6 +45,7 @@ def build(table: PlanTable, stem: str, prompts: Mapping[str, str], report: Repor
         pin=tuple(table.pin),
         polling=tuple(table.polling),
         recheck=table.recheck,
+        sandbox=None if table.sandbox is None else Sandbox(table.sandbox.type, table.sandbox.network),
         index={step.id: position for position, step in enumerate(steps)},
     )
 

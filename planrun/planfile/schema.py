@@ -40,6 +40,10 @@ def _checks(value: object) -> object:
     return [{"run": item} if isinstance(item, str) else item for item in value] if isinstance(value, list) else value
 
 
+def _sandbox(value: object) -> object:
+    return {"type": value} if isinstance(value, str) else value
+
+
 def _field(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 
@@ -80,6 +84,13 @@ class CheckTable(_Keys):
     unchanged: Annotated[list[str], BeforeValidator(_listed), _TEXT] | None = Field(
         default=None, description="globs whose files must be as they were when the step began"
     )
+
+
+class SandboxTable(_Keys):
+    """What the plan's commands are confined by."""
+
+    type: Literal["bwrap"] = Field(default="bwrap", description="bubblewrap: they write into the working directory only")
+    network: Boolean = Field(default=False, description="whether they reach the network")
 
 
 class _Typed(_Keys):
@@ -166,6 +177,7 @@ class PlanTable(_Keys):
         default=[], description="tool calls that may come again and again with one result, such as Bash(gh run watch*)"
     )
     recheck: Literal["end", "each", "off"] = "end"
+    sandbox: Annotated[SandboxTable, BeforeValidator(_sandbox), _Or({"const": "bwrap"})] | None = None
     steps: list[StepTable] = Field(min_length=1)
     finally_: list[StepTable] = Field(
         default=[],

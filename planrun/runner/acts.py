@@ -32,7 +32,8 @@ class RealActs:
             extra = folder / "output"
             extra.touch()
             values = {**dict(action.values), "PLANRUN_OUTPUT": str(extra)}
-            finished, cut_off = execute(world, state, step, action.command, values, step.timeout or usual, "command")
+            timeout = step.timeout or usual
+            finished, cut_off = execute(world, state, step, action.command, values, timeout, "command", (extra.parent,))
             written, faults = files.left_in(extra)
         if cut_off:
             return CallEnded(call_id, "run", "interrupted", round(finished.seconds, 3), step.id)

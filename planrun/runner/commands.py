@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from planrun.core import budget
 from planrun.core.expressions import render
@@ -39,6 +40,7 @@ def context_of(world: World, state: State, step: Step) -> ToolContext:
         deadline=deadline,
         limit=max(LEAST_RESULT, min(RESULT, int(room_of(state, step).budget * SHARE * CHARACTERS))),
         protected=world.permissions.protected(),
+        sandbox=world.sandbox.prefix() if world.sandbox else (),
         history=world.history,
     )
 
@@ -51,14 +53,17 @@ def execute(
     values: Mapping[str, str],
     timeout: float,
     doing: budget.Work,
+    writable: tuple[Path, ...] = (),
 ) -> tuple[Finished, bool]:
     """Run a command of the plan in the workspace, bounded by its own timeout and by what the limits leave. True says that it was one
-    of these limits that cut it off. What a check prints on both channels is one text."""
+    of these limits that cut it off. What a check prints on both channels is one text. In a sandbox the command may write into
+    the folders `writable` too."""
     left = budget.time_left(state, step, doing)
     bound = timeout if left is None else min(timeout, left)
     env = {**environment_of(world, state, step), **values}
+    prefix = world.sandbox.prefix(*writable) if world.sandbox else ()
     finished = world.signals.abandonable(
-        lambda: run_command(command, cwd=world.workspace, env=env, timeout=bound, merge=doing == "check")
+        lambda: run_command(command, cwd=world.workspace, env=env, timeout=bound, merge=doing == "check", prefix=prefix)
     )
     return finished, finished.timed_out and bound < timeout
 

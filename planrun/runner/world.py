@@ -19,6 +19,7 @@ from planrun.policy.permissions import Permissions, Rule
 from planrun.runner.signals import Signals
 from planrun.settings import Hook
 from planrun.tools.base import History, Tool
+from planrun.tools.sandbox import Bubblewrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """`models` gives the model of a name; `environment` is what commands get; `spill` is where long texts lie."""
+    """`models` gives the model of a name; `environment` is what commands get; `spill` is where long texts lie;
+    `sandbox` is what commands of the model and of the plan run in (hooks are the user's own and run outside)."""
 
     log: Journal
     read_plan: Callable[[Session], Plan]
@@ -90,6 +92,7 @@ class World:
     environment: Mapping[str, str]
     on_retry: Callable[[Retry], None] = field(default=lambda retry: None)
     history: History | None = None
+    sandbox: Bubblewrap | None = None
     hooks: Mapping[str, tuple[Hook, ...]] = field(default_factory=dict)
     schemas: dict[tuple[str, ...] | None, tuple[bytes, str]] = field(default_factory=dict)
     log_bytes: Callable[[], int] = lambda: 0  # how large the log is
