@@ -35,8 +35,9 @@ class Bubblewrap:
         return (
             *(self.program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"),
             *run,  # its sockets lead to daemons outside
-            *_each("--bind", self.workspace, *writable),
+            *_each("--bind", self.workspace),
             *_each("--ro-bind-try", *self.protected),
+            *_each("--bind", *writable),  # they may lie inside of what is protected
             *("--unshare-pid", "--unshare-ipc", *(() if self.network else ("--unshare-net",))),
             *("--cap-drop", "ALL", "--die-with-parent", "--setenv", "TMPDIR", "/tmp"),
             *("--chdir", str(self.workspace), "--"),

@@ -133,7 +133,10 @@ TRIED = {
     "the workspace": ("echo x > made && cat made", "x"),
     "a private /tmp": ("echo x > /tmp/planrun-private && cat $TMPDIR/planrun-private", "x"),
     "the rest": ("touch /etc/planrun-made /usr/planrun-made 2>&1 | grep -c 'Read-only file system'", "2"),
-    "own records": ("touch .thclaws/x 2>&1 | grep -c 'Read-only'; rm -rf .thclaws; ls .thclaws", "1\nsessions"),
+    "own records": (
+        "touch .thclaws/x 2>&1 | grep -c 'Read-only'; rm -rf .thclaws; ls -d .thclaws/sessions",
+        "1\n.thclaws/sessions",
+    ),
     "processes": (f"test -e /proc/{os.getpid()}/status; echo $?; kill -9 {os.getpid()} 2>/dev/null; echo $?", "1\n1"),
     "network": ("tail -n +3 /proc/net/dev | grep -v lo: | wc -l", "0"),
     "mounts": ("mount -o remount,rw / 2>/dev/null; touch /etc/planrun-made 2>/dev/null; echo $?", "1"),

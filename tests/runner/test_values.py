@@ -67,7 +67,7 @@ BAD_OUTPUTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "not a pair": ({"v": "string", "w": "string"}, "echo oops > $PLANRUN_OUTPUT", "oops"),
     "no pair at all": ({"v": "string", "w": "string"}, "yes oops | head -c 99999 > $PLANRUN_OUTPUT", "oops"),
     "names that nobody asked for": ({"v": "string"}, "seq -f a%.0f=1 9999 > $PLANRUN_OUTPUT", "a1"),
-    "endless file": ({"v": "string"}, "head -c 999999999 /dev/zero > $PLANRUN_OUTPUT", "at most 262,144 bytes"),
+    "endless file": ({"v": "string"}, "head -c 9999999 /dev/zero > $PLANRUN_OUTPUT", "at most 262,144 bytes"),
     "a pipe": ({"v": "string"}, "rm $PLANRUN_OUTPUT; mkfifo $PLANRUN_OUTPUT", "not a regular file"),
     "a link": ({"v": "string"}, "ln -sf /etc/passwd $PLANRUN_OUTPUT", "PLANRUN_OUTPUT"),
     "a folder": ({"v": "string"}, "rm $PLANRUN_OUTPUT; mkdir $PLANRUN_OUTPUT", "is a directory"),
