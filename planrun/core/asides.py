@@ -8,6 +8,7 @@ from planrun.core import editing, room, spending
 from planrun.core.events import Approval, Compacted, Ended, LimitNeared, Noted, Responded, Stopped
 from planrun.core.evolve import evolve
 from planrun.core.state import State
+from planrun.errors import Outcome
 
 NEXT_TO_NOTHING = 0.05  # of the tokens: a compaction that frees less does not keep up
 
@@ -80,10 +81,13 @@ def _resumed(state: State, event: Noted) -> State:
             cost = room.prompt_cost(state, sent.model, sent.tokens)
             state = spending.responded(state, Responded(None, None, 0.0, cost_usd=cost, purpose=sent.purpose))
     state = _going_on(state)  # where a crash came between the stop and the end
+    # A run that ended for want of room asks anew how much there is: a refusal that named no window made one up.
+    no_room = state.ended is not None and state.ended.outcome == Outcome.CONTEXT
     merged: dict[str, Any] = {**state.options, **event.options}
     return evolve(
         state,
         ended=None,
+        windows={} if no_room else state.windows,
         overflows=0,
         stairs=0,
         digest_only=None,

@@ -276,3 +276,10 @@ def test_a_replay_leaves_out_what_the_recorded_run_did(tmp_path: Path) -> None:
     result = replayed.run(Recording(run.log))
     assert ended(result) == OK, reason(result)
     assert digests(replayed) == digests(run)
+
+
+def test_a_refusal_that_names_no_window_does_not_close_the_session_for_good(tmp_path: Path) -> None:
+    """A gateway's 413, say: the next run asks anew how much there is."""
+    run = project(tmp_path, step("a"))
+    assert ended(run.run([ContextOverflow("too large")])) == ("context", 3)
+    assert ended(run.resume([done()])) == ("finished", 0)
