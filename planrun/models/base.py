@@ -36,13 +36,15 @@ class Reply:
 @dataclass(frozen=True, slots=True)
 class Retry:
     """One failed request that will be tried again after `wait` seconds; `reason` is the server's own words, one line. Where the
-    run is parked until a reset that the server named, `left` is what its wait limit still holds after that, in seconds."""
+    run is parked until a reset that the server named, `left` is what its wait limit still holds after that, in seconds.
+    `sent` counts the requests so far."""
 
     attempt: int
     attempts: int
     wait: float
     reason: str
     left: float | None = None
+    sent: int = 1
 
 
 @dataclass(frozen=True, slots=True)

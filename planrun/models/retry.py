@@ -146,7 +146,7 @@ class _Tries:
         fault, wait = _fault(state), state.upcoming_sleep
         left = self._patience.sum - state.idle_for if self._parks(fault) else None  # this wait counts already
         number = state.attempt_number - self._parked + (left is not None)
-        self._told = Retry(number, self._patience.attempts, wait, fault.message, left)
+        self._told = Retry(number, self._patience.attempts, wait, fault.message, left, self.sent)
         self._request.on_retry(self._told)
 
     def pause(self, seconds: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from planrun.core import budget, context, pairing
@@ -16,7 +16,7 @@ from planrun.core.room import model_of, offers, tools_raw
 from planrun.core.state import State
 from planrun.core.tokens import raw_tokens
 from planrun.errors import ContextOverflow, Interrupted, PlanrunError, ProviderError, SessionDamaged
-from planrun.models.base import ModelRequest, Reply, Usage
+from planrun.models.base import ModelRequest, Reply, Retry, Usage
 from planrun.runner.world import Price, World
 from planrun.tools.base import Tool
 from planrun.tools.registry import schema
@@ -35,10 +35,13 @@ def ask(world: World, state: State, action: AskModel) -> Iterator[Event]:
     model = world.models(name)
     left = budget.time_left(state, step)
     began = time.monotonic()
-    request = replace(request, deadline=None if left is None else began + left, on_retry=world.on_retry)
+    pause = _Pause(world.on_retry)
+    request = replace(request, deadline=None if left is None else began + left, on_retry=pause)
     try:
         reply = world.signals.abandonable(lambda: model.complete(request))
     except Interrupted:
+        if pause.lasts:  # nothing is under way that might have to be paid for
+            yield Responded(None, None, _since(began), retries=pause.sent - 1, error="interrupted in a pause before a retry")
         raise
     except PlanrunError as error:
         attempts = error.attempts if isinstance(error, ProviderError) else 1
@@ -52,6 +55,23 @@ def ask(world: World, state: State, action: AskModel) -> Iterator[Event]:
             return  # the time limit is what ended it: the next decision says so
         raise
     yield from _kept(state, step, reply, _since(began), world.prices(name), requested.tokens)
+
+
+class _Pause:
+    """The pause before the newest retry: whether it lasts, and how many requests were sent before it."""
+
+    def __init__(self, told: Callable[[Retry], None]) -> None:
+        self._told = told
+        self._until = 0.0
+        self.sent = 0
+
+    def __call__(self, retry: Retry) -> None:
+        self._until, self.sent = time.monotonic() + retry.wait, retry.sent
+        self._told(retry)
+
+    @property
+    def lasts(self) -> bool:
+        return time.monotonic() < self._until
 
 
 def _since(began: float) -> float:
