@@ -1,8 +1,7 @@
-"""One request to an OpenAI-compatible endpoint, and its answer read with our own eyes (see `wire`)."""
+"""One request to an OpenAI-compatible endpoint through the SDK's client, read with our own eyes (see `wire`)."""
 
 from __future__ import annotations
 
-import contextlib
 import re
 import socket
 import threading
@@ -12,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from planrun import __version__
 from planrun.endpoint import shown
 from planrun.errors import ConfigError
 from planrun.models.base import ModelRequest, Reply
@@ -22,6 +20,7 @@ from planrun.models.wire import read_reply
 
 if TYPE_CHECKING:
     import httpx2
+    import openai
 
 DEFAULT_TOTAL = 1800.0  # seconds for one answer, from the request to its last byte
 _KEEPALIVE = 30.0  # seconds: a tool may run between two turns, and a new TLS handshake costs more than an idle socket
@@ -56,17 +55,17 @@ class OpenAIModel:
             raise ConfigError("the API key has characters that no header can carry: look for a line break or a quote in it")
         self._accept = "text/event-stream, application/json" if stream else "application/json"
         self._connect, self._read, self._total = connect_timeout, read_timeout, total_timeout
-        self._made: httpx2.Client | None = None
+        self._made: openai.OpenAI | None = None
         self._lock = threading.Lock()
 
     def complete(self, request: ModelRequest) -> Reply:
         """One try, one request. Raises Failure (a ProviderError), ContextOverflow or ConfigError. What a signal handler
         raises passes through once the connection is closed."""
-        client = self._client()  # its import and its certificates are no part of the answer's time
+        self._client()  # the SDK's import is slow, and no part of the answer's time
         own_limit = request.deadline is None
         deadline = time.monotonic() + self._total if request.deadline is None else request.deadline
         try:
-            response = self._send(client, request.body, deadline)
+            response = self._send(request.body, deadline)
             try:
                 body = _Body(response, deadline, own_limit)
                 reply = read_reply(response.headers.get("content-type", ""), body)
@@ -82,25 +81,33 @@ class OpenAIModel:
         if self._made is not None:
             self._made.close()
 
-    def _send(self, client: httpx2.Client, body: bytes, deadline: float) -> httpx2.Response:
-        """The response, its body still to be read. Raises AnswerFault for every status but a success."""
+    def _send(self, body: bytes, deadline: float) -> httpx2.Response:
         import httpx2
+        import openai
 
         left = deadline - time.monotonic()
         if left <= 0:
             raise Failure(Fault("timeout", "no time is left for a request"))
+        client = self._client()
+        headers: dict[str, str | openai.Omit] = {"X-Stainless-Raw-Response": "stream", "Accept": self._accept}
+        if not self._key:
+            headers["Authorization"] = openai.Omit()
         timeout = httpx2.Timeout(min(self._read, left), connect=min(self._connect, left))
-        request = client.build_request("POST", f"{self._base_url}/chat/completions", content=body, timeout=timeout)
         try:
-            response = client.send(request, stream=True)
-        except (httpx2.RequestError, OSError) as error:
-            fault = _transport_fault(error)
+            return client.post(
+                "/chat/completions",
+                cast_to=httpx2.Response,
+                content=body,
+                # Never sent (no header is configured for it), but without one the SDK makes a UUID for every request.
+                options={"headers": headers, "timeout": timeout, "idempotency_key": "-"},
+            )
+        except openai.APIStatusError as error:
+            _refuse(error.response)
+        except openai.APIConnectionError as error:
+            fault = _transport_fault(error.__cause__ or error)
             raise AnswerFault(replace(fault, message=one_line(f"{self.url}: {fault.message}"))) from None
-        if not response.is_success:
-            _refuse(response)
-        return response
 
-    def _client(self) -> httpx2.Client:
+    def _client(self) -> openai.OpenAI:
         with self._lock:
             if self._made is None:
                 self._made = self._build()
@@ -108,15 +115,20 @@ class OpenAIModel:
                 weakref.finalize(self, self._made.close)
             return self._made
 
-    def _build(self) -> httpx2.Client:
+    def _build(self) -> openai.OpenAI:
         import httpx2
+        import openai
 
-        headers = {"Accept": self._accept, "Content-Type": "application/json", "User-Agent": f"planrun/{__version__}"}
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        return httpx2.Client(
-            headers=headers,
+        http = openai.DefaultHttpxClient(
             limits=httpx2.Limits(max_connections=100, max_keepalive_connections=10, keepalive_expiry=_KEEPALIVE),
+            event_hooks={"response": [_on_response]},
+        )
+        # max_retries=0: `RetryingModel` is the only layer that tries again.
+        return openai.OpenAI(
+            base_url=self._base_url,
+            api_key=self._key or "none",
+            max_retries=0,
+            http_client=http,
         )
 
 
@@ -174,22 +186,29 @@ def _shut(sock: socket.socket) -> None:
         return  # already closed
 
 
-def _refuse(response: httpx2.Response) -> NoReturn:
-    """Raise what an error says, read in bounds, however slowly it comes. Nothing is sent on to where a redirect points: that is
-    another endpoint than the one that was named."""
+def _on_response(response: httpx2.Response) -> None:
+    """Read an error body here, in bounds: the SDK would read it to its end, however slowly it comes. Nothing is sent on to
+    where a redirect points: that is another endpoint than the one that was named."""
     import httpx2
 
     status = response.status_code
+    if 300 <= status < 400 and (place := response.headers.get("location")):
+        raise AnswerFault(Fault("protocol", one_line(f"HTTP {status}, moved to {place}"), status=status))
+    if status < 400:
+        return
     body, start = bytearray(), time.monotonic()
-    with contextlib.closing(response):
-        if 300 <= status < 400 and (place := response.headers.get("location")):
-            raise AnswerFault(Fault("protocol", one_line(f"HTTP {status}, moved to {place}"), status=status))
-        with contextlib.suppress(httpx2.RequestError, httpx2.StreamError):  # the status alone says enough
-            for chunk in response.iter_bytes():
-                body += chunk
-                if len(body) > _MAX_ERROR or time.monotonic() - start > _MAX_ERROR_TIME:
-                    break
+    try:
+        for chunk in response.iter_bytes():
+            body += chunk
+            if len(body) > _MAX_ERROR or time.monotonic() - start > _MAX_ERROR_TIME:
+                break
+    except (httpx2.RequestError, httpx2.StreamError):
+        pass  # the status alone says enough
     raise AnswerFault(classify(status, body.decode("utf-8", "replace"), dict(response.headers)))
+
+
+def _refuse(response: httpx2.Response) -> NoReturn:
+    raise AnswerFault(classify(response.status_code, response.text, dict(response.headers)))
 
 
 def _explained(fault: Fault) -> Fault:
@@ -206,5 +225,7 @@ def _transport_fault(error: BaseException) -> Fault:
         return Fault("connection", "no connection in time", retryable=True)
     if isinstance(error, httpx2.TimeoutException):
         return Fault("timeout", "the endpoint was silent for too long", retryable=True)
+    if isinstance(error, httpx2.TooManyRedirects):
+        return Fault("protocol", said)
     # A certificate does not become valid by asking again.
     return Fault("connection", said, retryable="CERTIFICATE_VERIFY_FAILED" not in said)

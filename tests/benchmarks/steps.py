@@ -2,7 +2,7 @@
 
     python tests/benchmarks/steps.py [STEPS] [compact|clear] [TURNS]
 
-Needs the openai package. Prints ratios within one run; the machine's own speed drops out. Times per step come from the arrival of requests at the endpoint."""
+Prints ratios within one run; the machine's own speed drops out. Times per step come from the arrival of requests at the endpoint."""
 
 from __future__ import annotations
 
