@@ -181,9 +181,13 @@ def check(run: Run, worker: Worker) -> None:
     wrong += _left_over(run)
 
 
+def words(path: Path) -> Counter[str]:
+    return Counter(path.read_text().split() if path.exists() else ())
+
+
 def _effects(run: Run, found: list[Record]) -> Iterator[str]:
     """Each call that ended well took effect once, none twice, and none that was never started."""
-    happened = Counter((run.folder / "effects.log").read_text().split()) if (run.folder / "effects.log").exists() else Counter()
+    happened, ran = words(run.folder / "effects.log"), words(run.folder / "ran.log")
     commands: dict[str, str] = {}
     started = {r.event.call_id for r in found if isinstance(r.event, CallStarted)}
     ended = {r.event.call_id: r.event.status for r in found if isinstance(r.event, CallEnded)}
@@ -198,7 +202,6 @@ def _effects(run: Run, found: list[Record]) -> Iterator[str]:
             yield f"call {call_id} ended well without its effect {nonce}"
         if call_id not in started and nonce in happened:
             yield f"call {call_id} took effect without an intent on record"
-    ran = Counter((run.folder / "ran.log").read_text().split())
     for job in run.work:
         times = ran[job.id]
         if "run" in job.spec and job.value and not (times == 1 or (times > 1 and run.starts.total() > 1)):
