@@ -23,6 +23,7 @@ from planrun.front import Ask
 from planrun.session import lock, snapshot
 from planrun.session import log as logs
 from planrun.session.following import folded
+from planrun.session.reader import Reader
 from planrun.settings import Flags, Settings, resolve
 
 
@@ -33,7 +34,7 @@ class Opened:
     path: Path
     file: BinaryIO
     state: State
-    reader: logs.Reader
+    reader: Reader
 
     def writable(self, plan: Plan, settings: Settings, environ: Mapping[str, str], notice: Callable[[str], None]) -> logs.Log:
         """The log, ready to append. A torn last line is cut off and `notice` hears of it; what to record of that is `sealed`."""

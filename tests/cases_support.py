@@ -14,7 +14,7 @@ from planrun.core.edits import Drop
 from planrun.core.events import Approval, Compacted, Event, Responded, Said, Session, StepChanged
 from planrun.core.messages import Message, Origin, ToolCall
 from planrun.core.records import encode
-from planrun.session.log import GENESIS, line_digest
+from planrun.session.reader import GENESIS, line_digest
 
 CASES = Path(__file__).parent / "cases"
 PLAN = "name: case\nmodel: test-model\nsteps:\n" + "".join(

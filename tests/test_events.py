@@ -15,7 +15,7 @@ from planrun.core.events import CallEnded, Compacted, Event, Said, Session, Unkn
 from planrun.core.messages import Message, ToolCall, compact_json
 from planrun.core.plan import Json
 from planrun.core.records import decode, encode
-from planrun.session.log import read_record
+from planrun.session.reader import read_record
 from tests.strategies import events, patient, values
 
 CUT = encode(Compacted("compact", "boundary", (), 1, 5, 4, 90, 70))

@@ -53,7 +53,7 @@ def read(path: Path, follow: bool) -> Iterator[tuple[Record, bytes]]:
     Raises SessionDamaged."""
     from planrun.core.events import Ended
     from planrun.errors import SessionDamaged
-    from planrun.session.log import Reader
+    from planrun.session.reader import Reader
     from planrun.session.running import writer
 
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from planrun.doctor.findings import Finding
 from planrun.doctor.pieces import Line, Piece
-from planrun.session.log import GENESIS, line_digest
+from planrun.session.reader import GENESIS, line_digest
 
 MOST_LOST = 100_000  # records that may be missing between two lines; a number that is further away is no number
 _REMEMBERED = 10_000  # digests of the newest records, and stray lines

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from planrun.core.messages import compact_json, well_formed
 from planrun.core.records import Record
-from planrun.session.log import UNREADABLE, read_record
+from planrun.session.reader import UNREADABLE, read_record
 
 Junk = Literal["", "cut", "not_json", "not_a_record", "zeros", "blank", "too_long"]
 

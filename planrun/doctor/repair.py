@@ -22,7 +22,7 @@ from planrun.doctor.mending import mend
 from planrun.doctor.pieces import Piece, lines
 from planrun.errors import SessionDamaged, StorageError, UsageError
 from planrun.session.following import MISFITS, misfit
-from planrun.session.log import GENESIS, line_digest
+from planrun.session.reader import GENESIS, line_digest
 
 _TOLD = 100  # things that are told one by one, in the copy too
 

@@ -30,7 +30,7 @@ from planrun.core.fold import apply
 from planrun.core.messages import Message
 from planrun.core.records import Record
 from planrun.core.state import State
-from planrun.errors import EXIT_CODES, Interrupted, Outcome, PlanrunError
+from planrun.errors import EXIT_CODES, Interrupted, Outcome, PlanrunError, StorageError
 from planrun.runner import advising, asking, calling, checking, compacting, hooking
 from planrun.runner.background import Background
 from planrun.runner.world import World
@@ -134,7 +134,7 @@ class Runner:
         """A model that cannot be reached ends the run, resumable; what was recorded until then stays."""
         try:
             yield from events
-        except Interrupted:
+        except (Interrupted, StorageError):
             raise
         except PlanrunError as error:
             yield Ended(error.outcome, error.exit_code, str(error))

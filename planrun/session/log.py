@@ -7,32 +7,22 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import stat
 import time
-from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import jsonlines
+from typing import BinaryIO
 
 from planrun.core.events import Event
 from planrun.core.messages import compact_json, well_formed
-from planrun.core.records import Record, decode, encode
+from planrun.core.records import Record, encode
 from planrun.errors import ConfigError, SessionDamaged, StorageError
 from planrun.session import lock
+from planrun.session.reader import GENESIS, Reader, line_digest, never_synced, read_record
 
-GENESIS = "A" * 20
 _FIRST = b'{"seq":1,"type":"session",'  # how a log begins
-UNREADABLE = (ValueError, TypeError, KeyError, RecursionError)  # what reading a line as a record may raise
-
-
-def line_digest(line: bytes) -> str:
-    """What the next record's `prev` must say: the first 120 bits of the line's SHA-256 in base64url, its newline left out."""
-    return urlsafe_b64encode(hashlib.sha256(line).digest()[:15]).decode("ascii")
 
 
 class Clock:
@@ -158,8 +148,11 @@ def begun(path: Path) -> bool:
     if not stat.S_ISREG(path.lstat().st_mode):
         return True
     with path.open("rb") as file:
-        start, size = file.read(len(_FIRST)), os.fstat(file.fileno()).st_size
-        return size > 0 and (not _FIRST.startswith(start) or b"\n" in file.read())
+        first = file.readline()
+        if not _FIRST.startswith(first[: len(_FIRST)].rstrip(b"\0")):
+            return True
+        whole = first.endswith(b"\n") and b"\0" not in first
+        return whole or not never_synced(file)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -182,74 +175,6 @@ def open_locked(path: Path) -> BinaryIO:
             raise SessionDamaged(f"cannot open the session log {path}: {error.strerror or error}") from error
         undo.pop_all()  # it lives as long as the log
     return file
-
-
-def read_record(body: object) -> Record:
-    """A record from the JSON of its line. Raises ValueError, TypeError or KeyError where it is not one."""
-    if not isinstance(body, dict) or type(body.get("seq")) is not int:
-        raise TypeError("an object with a number `seq` is expected")
-    time = body.get("timestamp")
-    if isinstance(time, bool) or not isinstance(time, int | float) or not 0 <= time < _LATEST:
-        raise TypeError(f"its timestamp is {str(time)[:40]}, expected Unix seconds")
-    if not isinstance(body.get("type"), str):
-        raise TypeError("it has no type")
-    return Record(body["seq"], float(time), decode(body))
-
-
-_LATEST = 1e12  # Unix seconds: nothing that a clock says
-
-
-class Reader:
-    """Reads a log forward from an offset, checking numbers and the chain. After the loop `offset` is the end of the last whole
-    record, `prev` its digest and `torn` what follows it: an unfinished last line, never announced, that may be cut off."""
-
-    def __init__(self, file: BinaryIO, path: Path, *, offset: int = 0, seq: int = 0, prev: str = GENESIS) -> None:
-        self.offset, self.seq, self.prev, self.torn = offset, seq, prev, b""
-        self.open_end = False  # the last record is whole, but its newline is missing
-        self._file, self._path = file, path
-        self._line = b""
-
-    def __iter__(self) -> Iterator[Record]:
-        self._file.seek(self.offset)
-        with open(self._file.fileno(), "rb", buffering=1 << 20, closefd=False) as buffered:
-            reader = jsonlines.Reader(self._lines(buffered), loads=json.loads)  # exact numbers, whatever is installed
-            while True:
-                try:
-                    body: Any = reader.read(allow_none=True)
-                    if b"\\ud" in self._line or b"\\uD" in self._line:  # half a character, escaped: no request could carry it
-                        body = json.loads(well_formed(compact_json(body)))
-                    record = read_record(body)
-                except EOFError:
-                    return
-                except (jsonlines.InvalidLineError, *UNREADABLE) as error:
-                    if not self._line.endswith(b"\n"):
-                        self.torn = self._line
-                        return
-                    raise self._damaged(f"it is not a record ({error})") from error
-                self._check(record, body)
-                yield record
-
-    def _lines(self, file: BinaryIO) -> Iterator[str]:
-        for line in file:
-            self._line = line
-            yield line.decode("utf-8", "replace").removesuffix("\n")
-
-    def _check(self, record: Record, body: dict[str, Any]) -> None:
-        if record.seq != self.seq + 1:
-            raise self._damaged(f"record {record.seq} stands where {self.seq + 1} is expected: a line is missing or doubled")
-        if body.get("prev") != self.prev:
-            raise self._damaged(f"it does not follow the line before it: line {self.seq} was altered or a line is missing")
-        self.seq = record.seq
-        self.open_end = not self._line.endswith(b"\n")
-        self.offset += len(self._line)
-        self.prev = line_digest(self._line.removesuffix(b"\n"))
-
-    def _damaged(self, why: str) -> SessionDamaged:
-        line = self.seq + 1
-        return SessionDamaged(
-            f"{self._path}, line {line}: {why}. Nothing was changed; `planrun doctor {self._path.stem} --repair` makes a copy that can go on.",
-            line,
-        )
 
 
 def continue_at(file: BinaryIO, path: Path, reader: Reader, floor: float, mask: Callable[[str], str] | None = None) -> Log:

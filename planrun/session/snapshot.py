@@ -22,7 +22,8 @@ from planrun.core.events import Ended
 from planrun.core.messages import compact_json
 from planrun.core.records import Record
 from planrun.core.state import PlanReader, State
-from planrun.session.log import Log, Reader, line_digest
+from planrun.session.log import Log
+from planrun.session.reader import Reader, line_digest
 
 FORMAT = 1  # goes up with every change of what the fold makes of the same records
 GROWTH = 1 << 20  # bytes that the log grows by, at least, from one snapshot to the next

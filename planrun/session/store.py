@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from planrun.core.events import Ended, Session
 from planrun.core.records import Record
 from planrun.errors import Outcome, SessionDamaged, UsageError
-from planrun.session.log import UNREADABLE, Reader, read_record
+from planrun.session.reader import UNREADABLE, Reader, read_record
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TAIL = 1 << 16

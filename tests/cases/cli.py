@@ -13,7 +13,7 @@ from select import select
 from time import monotonic
 from typing import Any
 
-from planrun.session.log import GENESIS, line_digest
+from planrun.session.reader import GENESIS, line_digest
 from planrun.testing.server import LoopbackServer, Script, script_from
 from tests.cases_support import CASES, convert
 from tests.cli.processes import COMMAND, environ, finished

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from planrun.session.log import GENESIS, line_digest
+from planrun.session.reader import GENESIS, line_digest
 
 Body = dict[str, Any]
 

@@ -308,7 +308,7 @@ def main() -> None:
                 chain.run(random.Random(seed).randint(1, 20), numbers)
             except Exception as problem:
                 bad += 1
-                print(f"{type(problem).__name__}: {problem}", *getattr(problem, "__notes__", ()), sep="\n")
+                print(f"{type(problem).__name__}: {problem}", *getattr(problem, "__notes__", ()), sep="\n", flush=True)
                 if not asked.keep_going:
                     input("look at it, then Enter ")
                     raise

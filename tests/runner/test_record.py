@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from planrun.errors import ProviderError
-from planrun.session.log import GENESIS, line_digest
+from planrun.session.reader import GENESIS, line_digest
 from planrun.testing.model import call, calls, done
 from tests.runner.driving import Project, Yes, ask, project, shell, step
 

@@ -12,6 +12,7 @@ from planrun.core.messages import Message, Origin, Role, ToolCall
 from planrun.session import index
 from planrun.session import log as logs
 from planrun.session import search as searching
+from planrun.session.reader import Reader
 
 ORIGINS: dict[Role, Origin] = {"system": "runner", "user": "user", "assistant": "model", "tool": "tool"}
 
@@ -46,7 +47,7 @@ def write(folder: Path, events: Iterable[Event], name: str = "s", cwd: str = "/w
 
 def append(path: Path, events: Iterable[Event]) -> None:
     file = logs.open_locked(path)
-    reader = logs.Reader(file, path)
+    reader = Reader(file, path)
     floor = max(r.timestamp for r in reader)
     log = logs.continue_at(file, path, reader, floor)
     for event in events:

@@ -22,6 +22,7 @@ from planrun.core.strategies import boundary
 from planrun.errors import SessionDamaged
 from planrun.session import log as logs
 from planrun.session import snapshot
+from planrun.session.reader import Reader
 from planrun.session.store import records
 from tests.cases_support import convert, plan_text
 from tests.pairs import problems
@@ -77,7 +78,7 @@ def test_sess_01b_a_torn_line_in_the_middle_stops_with_its_number(tmp_path: Path
 def test_sess_01c_a_missing_newline_loses_nothing(tmp_path: Path) -> None:
     path = convert("SESS-01c", tmp_path)
     file = logs.open_locked(path)
-    reader = logs.Reader(file, path)
+    reader = Reader(file, path)
     state = fold(reader, State(), read_plan)
     assert (state.seq, reader.torn) == (8, b"")
     assert wires(state)[-1] == {"role": "user", "content": "Do two."}

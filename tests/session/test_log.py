@@ -16,13 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planrun.core.events import Ended, Event, Noted, Said, Session
+from planrun.core.events import Ended, Event, Noted, Requested, Said, Session
 from planrun.core.messages import well_formed
 from planrun.errors import ConfigError, SessionBusy, SessionDamaged, StorageError
 from planrun.policy.secrets import Masker
 from planrun.session import lock
 from planrun.session import log as logs
-from planrun.session.log import GENESIS, Clock, Log, Reader, line_digest
+from planrun.session.log import Clock, Log
+from planrun.session.reader import GENESIS, Reader, line_digest
 from planrun.session.store import records
 from tests.cases_support import convert, texts
 from tests.strategies import patient
@@ -258,6 +259,33 @@ def test_zeros_that_a_power_loss_left_are_torn_too(path: Path) -> None:
     assert read(path) == [note("a"), note("b")]
 
 
+def _zeros(line: bytes) -> bytes:
+    return bytes(len(line) - 20) + line[-20:]
+
+
+REQUEST = Requested("d", 1, 1, 1, "a")
+
+
+@pytest.mark.parametrize(
+    "behind", [[], [note("c")], [note("c"), REQUEST]], ids=["nothing", "a note", "what was about to be sent"]
+)
+def test_pages_that_a_power_loss_did_not_write_are_torn_with_all_behind_them(path: Path, behind: list[Event]) -> None:
+    a, b, *rest = write(path, note("a"), note("b" * 50), *behind)
+    path.write_bytes(b"\n".join([a, _zeros(b), *rest]))
+    with reopened(path) as (log, reader, found):
+        assert found == [note("a")]
+        assert reader.torn == b"\n".join([_zeros(b), *rest])
+        log.append(note("d"))
+    assert read(path) == [note("a"), note("d")]
+
+
+def test_zeros_before_what_was_synced_are_damage(path: Path) -> None:
+    a, b, *rest = write(path, note("a"), note("b" * 50), REQUEST, note("c"))
+    path.write_bytes(b"\n".join([a, _zeros(b), *rest]))
+    with pytest.raises(SessionDamaged, match="line 2"), reopened(path):
+        pass
+
+
 def test_a_whole_record_without_its_newline_is_kept(path: Path) -> None:
     write(path, note("a"), note("b"))
     path.write_bytes(path.read_bytes().removesuffix(b"\n"))
@@ -374,13 +402,14 @@ from pathlib import Path
 from planrun.core.events import Noted
 from planrun.errors import SessionBusy
 from planrun.session import log as logs
+from planrun.session.reader import Reader
 path = Path(sys.argv[1])
 try:
     file = logs.open_locked(path)
 except SessionBusy as error:
     print(error.exit_code, error, flush=True)
     sys.exit()
-reader = logs.Reader(file, path)
+reader = Reader(file, path)
 list(reader)
 log = logs.continue_at(file, path, reader, 0.0)
 log.append(Noted("notice", sys.argv[2]))
