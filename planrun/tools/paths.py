@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -61,7 +62,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 def atomic_write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Make `data` the content of the resolved `path`: written beside it, synced, renamed over it. An existing file
-    keeps its mode (and its owner, where we may set it), a new one gets `mode` less the umask; missing parents are
+    keeps its mode (and its owner and extended attributes, where we may set them), a new one gets `mode` less the umask; missing parents are
     made. A link that took the place of a part of the path since it was resolved is refused, not followed. Raises
     Refused, OSError."""
     folder = _open_parent(path.parent)
@@ -70,7 +71,10 @@ def atomic_write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         old = _old(path, folder)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
         try:
-            _fill(descriptor, data, old)
+            _fill(descriptor, data)
+            if old is not None:
+                _resemble(descriptor, old, path.name, folder)
+            os.fsync(descriptor)
             os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(OSError):
@@ -161,12 +165,20 @@ def _old(path: Path, folder: int) -> os.stat_result | None:
     return old
 
 
-def _fill(descriptor: int, data: bytes, old: os.stat_result | None) -> None:
+def _fill(descriptor: int, data: bytes) -> None:
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(data)
-    if old is not None:
-        if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
-            with suppress(PermissionError):
-                os.fchown(descriptor, old.st_uid, old.st_gid)
-        os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-    os.fsync(descriptor)
+
+
+def _resemble(descriptor: int, old: os.stat_result, name: str, folder: int) -> None:
+    """Owner, extended attributes (access lists are some) and mode of the file that is replaced, as far as we may."""
+    if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+        with suppress(PermissionError):
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+    if sys.platform == "linux":
+        with suppress(OSError):  # no such file system, no /proc, or it changed again
+            replaced = f"/proc/self/fd/{folder}/{name}"
+            for attribute in os.listxattr(replaced, follow_symlinks=False):
+                with suppress(OSError):
+                    os.setxattr(descriptor, attribute, os.getxattr(replaced, attribute, follow_symlinks=False))
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
+import signal
 import stat
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -122,6 +125,45 @@ def test_write_keeps_the_mode_and_makes_parents(ws: Path) -> None:
     assert stat.S_IMODE((ws / "a/b/c").stat().st_mode) == 0o640
     assert stat.S_IMODE((ws / "private").stat().st_mode) == 0o600
     assert not [name for name in os.listdir(ws) if name.startswith(".planrun")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="extended attributes by way of Linux")
+def test_write_keeps_owner_and_attributes(ws: Path) -> None:
+    try:
+        os.setxattr(ws / "file", "user.note", b"kept")
+    except OSError:
+        pytest.skip("this file system has no extended attributes")
+    if os.geteuid() == 0:
+        os.chown(ws / "file", 1, 2)
+    before = (ws / "file").stat()
+    atomic_write(ws / "file", b"new")
+    after = (ws / "file").stat()
+    assert os.getxattr(ws / "file", "user.note") == b"kept"
+    assert (after.st_uid, after.st_gid, after.st_mode) == (before.st_uid, before.st_gid, before.st_mode)
+
+
+def test_a_hard_link_outside_keeps_its_content(ws: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside" / "linked"
+    outside.write_text("theirs")
+    os.link(outside, ws / "linked")
+    atomic_write(resolve(ws, "linked", write=True), b"ours")
+    assert (outside.read_text(), (ws / "linked").read_text()) == ("theirs", "ours")
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(ws: Path) -> None:
+    (ws / "file").write_text("old")
+    before = sorted(os.listdir(ws))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(OSError):
+            atomic_write(ws / "file", b"x" * 5000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert (ws / "file").read_text() == "old"
+    assert sorted(os.listdir(ws)) == before
 
 
 def test_write_goes_through_a_link_inside(ws: Path) -> None:
