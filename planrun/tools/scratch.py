@@ -1,4 +1,5 @@
-"""Files of a moment, in the folder for saved output. They name their process, so that what a killed one left behind is found."""
+"""The folder for saved output: how much stays in it, and files of a moment beside. These name their process, so that what a
+killed one left behind is found."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+MOST = 1 << 30  # bytes of saved output that a workspace keeps
 _NAME = re.compile(r"\.[a-z]+-(\d+)-\w+\.part(\.err)?")
 
 
@@ -46,6 +48,20 @@ def sweep(folder: Path) -> None:
                 shutil.rmtree(path, ignore_errors=True)
             with suppress(OSError):
                 path.unlink()
+
+
+def prune(folder: Path, most: int = MOST) -> None:
+    """Remove the oldest texts that were saved in `folder` until the rest takes at most `most` bytes."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        saved = sorted(
+            (each.stat().st_mtime_ns, each.stat().st_size, each.path) for each in entries if not each.name.startswith(".")
+        )
+        total = sum(size for _, size, _ in saved)
+        for _, size, path in saved:
+            if total <= most:
+                return
+            os.unlink(path)
+            total -= size
 
 
 def _alive(pid: int) -> bool:

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
@@ -90,21 +91,30 @@ def _saved(data: bytes, ctx: ToolContext, name: str) -> str:
     """Keep `data` in the spill folder; how to read it."""
     path = ctx.spill / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}.txt"
     try:
-        if not path.exists():
+        if path.exists():
+            os.utime(path)  # the oldest goes first
+        else:
             atomic_write(path, data, mode=0o600)
     except (OSError, ValueError) as error:
         return f"the rest could not be saved: {error}"
-    return f"whole text: {shown(ctx.workspace, path)}, page it with Read"
+    return _kept(path, "whole text", ctx)
 
 
 def _renamed(output: Captured, ctx: ToolContext) -> str:
     """Give the file that the stream was written to the name of its content; how to read it."""
     if output.saved is None:
         return "the rest could not be saved"
-    with open(output.saved, "rb") as file:
-        path = ctx.spill / f"bash-{hashlib.file_digest(file, 'sha256').hexdigest()[:12]}.txt"
-    os.replace(output.saved, path)
-    part = "whole text" if output.saved_bytes == output.total else f"its first {output.saved_bytes:,} bytes"
+    try:
+        with open(output.saved, "rb") as file:
+            path = ctx.spill / f"bash-{hashlib.file_digest(file, 'sha256').hexdigest()[:12]}.txt"
+        os.replace(output.saved, path)
+    except OSError as error:  # the command itself may have removed it
+        return f"the rest could not be saved: {error.strerror}"
+    return _kept(path, "whole text" if output.saved_bytes == output.total else f"its first {output.saved_bytes:,} bytes", ctx)
+
+
+def _kept(path: Path, part: str, ctx: ToolContext) -> str:
+    scratch.prune(ctx.spill)
     return f"{part}: {shown(ctx.workspace, path)}, page it with Read"
 
 

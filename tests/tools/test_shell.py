@@ -9,6 +9,7 @@ from pathlib import Path
 
 from toolbox import Call, recorded_calls
 
+from planrun.tools import scratch
 from planrun.tools.base import ToolContext
 from planrun.tools.registry import builtin_tools, parse_arguments
 from planrun.tools.shell import spill
@@ -118,3 +119,23 @@ def test_recorded_endless_output(call: Call) -> None:
     result = call("Bash", **{**json.loads(arguments), "timeout": 0.3})
     assert result.status == "timeout"
     assert re.search(r"bytes left out here; .*\n\[timed out after 0.3 s; .*\]", "".join(re.findall(r"\[.*\n?", result.text)))
+
+
+def test_output_is_told_though_the_command_removed_what_was_saved(call: Call) -> None:
+    result = call("Bash", command="seq 1 1000000; rm -rf .thclaws")
+    assert (result.status, result.text[:4], result.text[-8:]) == ("ok", "1\n2\n", "\n1000000")
+    assert "could not be saved" in result.text
+    assert call("Bash", command='rm -rf "$PWD"').text == "(no output)"
+    assert "is not there any more" in call("Bash", command="true").text
+
+
+def test_the_oldest_saved_texts_make_room(tmp_path: Path) -> None:
+    for age, name in enumerate(("new.txt", "mid.txt", "old.txt")):
+        (tmp_path / name).write_bytes(b"x" * 100)
+        os.utime(tmp_path / name, (1_000_000 - age, 1_000_000 - age))
+    (tmp_path / ".bash-1-1.part").write_bytes(b"x" * 1000)  # under way
+    scratch.prune(tmp_path, 250)
+    assert sorted(os.listdir(tmp_path)) == [".bash-1-1.part", "mid.txt", "new.txt"]
+    scratch.prune(tmp_path, 250)
+    scratch.prune(tmp_path / "none", 250)
+    assert len(os.listdir(tmp_path)) == 3
