@@ -54,11 +54,7 @@ def tell(record: Record, state: State) -> Iterator[Line]:  # noqa: C901 - a case
         case LimitNeared() as event:
             yield _limit(event)
         case Stopped() as event:
-            yield Line(
-                f"{one_line(event.outcome, 40)}: {one_line(event.reason, 400)}; first the commands under finally",
-                "note",
-                stays=True,
-            )
+            yield Line(f"{one_line(event.outcome, 40)}: the commands under finally run before the end", "note", stays=True)
         case Hooked() as event:
             bad = event.status != "ok"
             text = f"hook {one_line(event.event, 40)} {one_line(event.status, 40)} after {duration(event.seconds)}"
