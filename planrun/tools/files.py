@@ -15,7 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from planrun.core.messages import well_formed
 from planrun.tools.base import Tool, ToolContext, ToolResult
 from planrun.tools.editing import Edited, NoEdit, edit, normal
-from planrun.tools.paging import read_page
+from planrun.tools.paging import SECONDS, read_page
 from planrun.tools.paths import Refused, atomic_write, guarded, open_regular, resolve, shown
 from planrun.tools.search import open_text
 from planrun.tools.shell import spill
@@ -65,13 +65,18 @@ def _read(arguments: ReadArguments, ctx: ToolContext) -> ToolResult:
             return ToolResult(f"{shown(ctx.workspace, path)} is a binary file of {size:,} bytes", "error")
         offset = max(1, arguments.offset)
         page = read_page(text, offset, arguments.limit or 1 << 62, ctx.limit - _ROOM, shown(ctx.workspace, path))
+    if page.partial and page.last < page.first:
+        return ToolResult(
+            f"line {offset} was not reached in {SECONDS:g} s: the file is very large; use Bash or Grep", "timeout"
+        )
     if page.total == 0:
         return ToolResult("(empty file)")
     if page.last < page.first:
         return ToolResult(f"there is no line {offset}: the file has {page.total:,} lines", "error")
     lines = page.lines
-    if page.last < page.total:
-        lines.append(f"[lines {page.first}-{page.last} of {page.total}; continue with offset={page.last + 1}]")
+    if page.last < page.total or page.partial:
+        of = f"at least {page.total}" if page.partial else page.total
+        lines.append(f"[lines {page.first}-{page.last} of {of}; continue with offset={page.last + 1}]")
     return ToolResult(clip("\n".join(lines), ctx.limit, "page it with offset and limit"))
 
 

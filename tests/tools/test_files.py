@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from toolbox import Call, recorded_calls
 
 from planrun.tools.base import ToolContext
+from planrun.tools.paging import read_page
 from planrun.tools.registry import builtin_tools, parse_arguments
 
 
@@ -35,6 +37,21 @@ def test_pages_cover_the_file(call: Call, ctx: ToolContext) -> None:
         seen += page[:-1]
         offset = int(page[-1].rpartition("offset=")[2].rstrip("]"))
     assert seen == lines
+
+
+@pytest.mark.parametrize("text", ["first\n", "one line"])
+def test_a_file_larger_than_time_is_read_in_part(ctx: ToolContext, text: str) -> None:
+    path = ctx.workspace / "f"
+    path.write_text(text * 10_000)
+    os.truncate(path, 1 << 40)  # sparse: zeros without end
+    started = time.monotonic()
+    with path.open(encoding="utf-8", newline=None) as file:
+        page = read_page(file, 1, 5, 1000, "f", seconds=0.3)
+    with path.open(encoding="utf-8", newline=None) as file:
+        behind = read_page(file, 20_000, 5, 1000, "f", seconds=0.3)
+    assert time.monotonic() - started < 5
+    assert (page.first, page.partial, page.lines[0][:5], page.total >= page.last) == (1, True, text[:5], True)
+    assert (behind.partial, behind.lines) == (True, [])
 
 
 def test_long_line_is_cut_with_a_way_to_read_it(call: Call, ctx: ToolContext) -> None:
