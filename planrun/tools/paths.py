@@ -69,12 +69,14 @@ def atomic_write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     temporary = f".planrun-{secrets.token_hex(8)}.tmp"
     try:
         old = _old(path, folder)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
+        descriptor, named = _new(folder, temporary, mode)
         try:
             _fill(descriptor, data)
             if old is not None:
                 _resemble(descriptor, old, path.name, folder)
             os.fsync(descriptor)
+            if not named:
+                os.link(f"/proc/self/fd/{descriptor}", temporary, dst_dir_fd=folder)
             os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(OSError):
@@ -163,6 +165,15 @@ def _old(path: Path, folder: int) -> os.stat_result | None:
     if not os.access(path.name, os.W_OK, dir_fd=folder):
         raise Refused(f"{path.name} is read-only")
     return old
+
+
+def _new(folder: int, name: str, mode: int) -> tuple[int, bool]:
+    """A new file in `folder`, and whether it is called `name` there: one without a name, of which a kill leaves nothing, where
+    Linux and the file system have that."""
+    if sys.platform == "linux" and os.path.isdir("/proc/self/fd"):
+        with suppress(OSError):
+            return os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode, dir_fd=folder), False
+    return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder), True
 
 
 def _fill(descriptor: int, data: bytes) -> None:

@@ -5,6 +5,7 @@ import resource
 import shutil
 import signal
 import stat
+import subprocess
 import sys
 import threading
 from contextlib import suppress
@@ -162,6 +163,24 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(ws: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, handler)
+    assert (ws / "file").read_text() == "old"
+    assert sorted(os.listdir(ws)) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files without a name are Linux's")
+def test_a_kill_in_the_middle_of_a_write_leaves_the_old_file_and_nothing_else(ws: Path) -> None:
+    (ws / "file").write_text("old")
+    before = sorted(os.listdir(ws))
+    script = f"""
+import resource, signal
+from pathlib import Path
+from planrun.tools.paths import atomic_write
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # kills at the first byte over the limit
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+atomic_write(Path({str(ws / "file")!r}), b"x" * 5000)
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], check=False)
+    assert done.returncode == -signal.SIGXFSZ
     assert (ws / "file").read_text() == "old"
     assert sorted(os.listdir(ws)) == before
 
