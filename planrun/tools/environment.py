@@ -9,9 +9,12 @@ UNATTENDED: Mapping[str, str] = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
     "EDITOR": "true",
     "VISUAL": "true",
     "GIT_TERMINAL_PROMPT": "0",
+    "GCM_INTERACTIVE": "never",
+    "SSH_ASKPASS_REQUIRE": "never",  # a window would wait for ever
     "DEBIAN_FRONTEND": "noninteractive",
     "TERM": "dumb",
     "NO_COLOR": "1",

@@ -4,13 +4,16 @@ import hashlib
 import json
 import os
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from toolbox import Call, recorded_calls
 
 from planrun.tools import scratch
 from planrun.tools.base import ToolContext
+from planrun.tools.environment import child_environment
 from planrun.tools.registry import builtin_tools, parse_arguments
 from planrun.tools.shell import spill
 
@@ -139,3 +142,25 @@ def test_the_oldest_saved_texts_make_room(tmp_path: Path) -> None:
     scratch.prune(tmp_path, 250)
     scratch.prune(tmp_path / "none", 250)
     assert len(os.listdir(tmp_path)) == 3
+
+
+ASKING = {
+    "a password": "python3 -c 'import getpass; getpass.getpass()'",
+    "the terminal": "exec 3</dev/tty",
+    "a line": "read -r line",
+    "an editor": "git -c sequence.editor='sleep 60' -c core.editor='sleep 60' -c user.name=a -c user.email=a@b rebase -i HEAD~1; false",
+    "a name": "git ls-remote https://127.0.0.1:1/private",
+    "a page": "git -c core.pager='sleep 60' log; seq 100 | ${PAGER:-sleep 60}; false",
+}
+
+
+@pytest.mark.parametrize("what", ASKING)
+def test_what_asks_somebody_ends_at_once(ctx: ToolContext, what: str) -> None:
+    tool = next(tool for tool in builtin_tools() if tool.name == "Bash")
+    begin = "git init -q .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; "
+    env = child_environment(os.environ, {}, {}) | {"HOME": str(ctx.workspace)}
+    arguments = tool.arguments(command=begin * 2 + ASKING[what], timeout=20)
+    began = time.monotonic()
+    result = tool.run(arguments, replace(ctx, env=env))
+    assert result.status == "error", result.text
+    assert time.monotonic() - began < 15
