@@ -15,6 +15,7 @@ from planrun.core.state import State
 from planrun.counting import counter
 from planrun.errors import ConfigError, SessionDamaged
 from planrun.front import Ask, Front, Result, Seams
+from planrun.masking import inputs
 from planrun.models.base import Model
 from planrun.params import typed
 from planrun.runner.loop import Runner
@@ -59,6 +60,7 @@ def prepare(plan_path: Path, ask: Ask, *, cwd: Path, environ: Mapping[str, str])
         tools=building.tool_sizes(),
     )
     building.free_path(Store(settings.session_dir), header.session)
+    inputs.check(header, masker(plan, settings, environ))
     return header, settings, plan
 
 

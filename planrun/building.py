@@ -16,9 +16,9 @@ from planrun.core.tokens import raw_tokens
 from planrun.counting import CountingJournal, counter
 from planrun.errors import ConfigError, UsageError
 from planrun.front import Ask, Front
+from planrun.masking.masker import Masker
 from planrun.models.base import Model
 from planrun.policy.permissions import Permissions, Rule, parse_rule
-from planrun.policy.secrets import Masker
 from planrun.runner.acts import RealActs
 from planrun.runner.signals import Signals
 from planrun.runner.world import Answered, Human, Journal, Price, World
@@ -65,9 +65,8 @@ def free_path(store: Store, session: str) -> Path:
 
 
 def masker(plan: Plan, settings: Settings, environ: Mapping[str, str]) -> Masker:
-    """What keeps the values of secrets out of the log."""
-    named = {n: environ[n] for n in plan.secrets if environ.get(n)}
-    return Masker({**({"OPENAI_API_KEY": settings.api_key} if settings.api_key else {}), **named})
+    """What keeps secrets out of all that is recorded, shown and sent: those that the plan declares, and the settings' own."""
+    return Masker({**settings.secrets(), **{n: environ[n] for n in plan.secrets if environ.get(n)}})
 
 
 def sandbox(settings: Settings, workspace: Path, log: Path, environ: Mapping[str, str]) -> Bubblewrap | None:
@@ -101,6 +100,7 @@ def world(
     plan = read_plan(header)
     permissions, polling = rules(settings, plan)
     secrets = {n: environ[n] for n in plan.secrets if environ.get(n)}
+    mask = masker(plan, settings, environ)
     workspace = Path(header.cwd)
     count = counter(settings.compaction.estimator, header.model)
     return World(
@@ -118,7 +118,8 @@ def world(
         workspace=workspace,
         spill=workspace / STATE_DIR / "tool-output",
         environment=child_environment(environ, secrets, {}, ()),
-        on_retry=front.on_retry,
+        mask=mask,
+        on_retry=lambda retry: front.on_retry(replace(retry, reason=mask(retry.reason))),
         hooks=settings.hooks if hooks is None else hooks,
         history=History(log.parent, log),
         sandbox=box,

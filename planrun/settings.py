@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote, urlsplit
 
 from planrun import settings_file
 from planrun.core.plan import Json, Limits, Plan, Sandbox, Strategy
 from planrun.endpoint import DEFAULT_BASE_URL, normalise_base_url, shown
 from planrun.errors import ConfigError
+from planrun.masking.names import looks_secret
 from planrun.precedence import Picker, amount, positive, sandbox, seconds, strategy
 
 PROJECT_FILE = Path(".thclaws") / "settings.json"
@@ -111,6 +113,17 @@ class Settings:
             "compaction": asdict(self.compaction),
             "mcp_servers": list(self.mcp_servers),
         }
+
+    def secrets(self) -> dict[str, str]:
+        """Credentials that the settings hold, by name: the endpoint's key, a password in its address, what MCP servers are given."""
+        password = urlsplit(self.base_url).password
+        found = {"OPENAI_API_KEY": self.api_key or "", "base-url-password": unquote(password or "")}
+        for server, table in self.mcp_servers.items():
+            for key in ("env", "headers"):
+                given = table.get(key) if isinstance(table, dict) else None
+                named = given.items() if isinstance(given, dict) else ()
+                found |= {f"{server}.{name}": value for name, value in named if isinstance(value, str) and looks_secret(name)}
+        return {name: value for name, value in found.items() if value}
 
     def describe(self) -> tuple[tuple[str, Json, str], ...]:
         """Every setting as (name, value, origin), for people. The key itself is never among the values."""

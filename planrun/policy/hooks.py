@@ -17,6 +17,7 @@ from pathlib import Path
 from planrun.core.events import Hooked
 from planrun.core.messages import compact_json, well_formed
 from planrun.core.plan import Json
+from planrun.masking.masker import NOTHING, Masker
 from planrun.settings import Hook
 from planrun.tools.process import Finished, run_command
 from planrun.tools.text import clip
@@ -47,7 +48,9 @@ class Ran:
     denial: str | None = None
 
 
-def run(hook: Hook, payload: Mapping[str, Json], *, workspace: Path, environment: Mapping[str, str]) -> Ran:
+def run(
+    hook: Hook, payload: Mapping[str, Json], *, workspace: Path, environment: Mapping[str, str], mask: Masker = NOTHING
+) -> Ran:
     """Run one hook of the event that `payload` tells of. Nothing is raised for what the hook does or cannot do; what a signal
     handler raises passes through, after the kill."""
     event = str(payload["event"])
@@ -60,6 +63,7 @@ def run(hook: Hook, payload: Mapping[str, Json], *, workspace: Path, environment
         term_grace=_TERM_GRACE,
         stdin=(well_formed(compact_json(payload)) + "\n").encode("utf-8"),
         interpreter=_SHELL,
+        mask=mask,
     )
     if finished.fault:
         return _judged(hook, event, "error", 0.0, f"could not be started: {finished.fault}")

@@ -85,7 +85,7 @@ class RealActs:
         return files.describe(world.workspace, path)
 
     def hook(self, world: World, hook: Hook, payload: Mapping[str, Json]) -> hooks.Ran:
-        return hooks.run(hook, payload, workspace=world.workspace, environment=world.environment)
+        return hooks.run(hook, payload, workspace=world.workspace, environment=world.environment, mask=world.mask)
 
 
 def _ran(step: Step, call_id: str, finished: Finished, written: str, faults: tuple[str, ...]) -> CallEnded:

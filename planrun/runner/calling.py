@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
@@ -24,6 +24,10 @@ from planrun.tools.base import Tool, ToolContext, ToolResult
 from planrun.tools.registry import parse_arguments
 
 _SIDE_BY_SIDE = 8
+_STANDS = (
+    "[secret {name}] stands for a value that is never shown. Work around it: edit other text only, and in a command use the "
+    "environment variable where there is one."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ def _side_by_side(batch: list[Ready], ctx: ToolContext) -> list[tuple[ToolResult
 def _timed(ready: Ready, ctx: ToolContext) -> tuple[ToolResult, float]:
     began = time.monotonic()
     result = ready.tool.run(ready.arguments, ctx)
+    result = replace(result, text=ctx.mask(result.text))
     return result, round(time.monotonic() - began, 3)
 
 
@@ -123,6 +128,8 @@ def _admit(world: World, state: State, step_id: str, call: ToolCall) -> Ready | 
     arguments = parse_arguments(tool, call.arguments)
     if isinstance(arguments, str):
         return refuse(f"Not run: {arguments}")
+    if not (tool.read_only or tool.pinned) and (names := world.mask.named(call.arguments)):
+        return refuse(f"Not run: {_STANDS.format(name=names[0])}")
     match world.permissions.judge(tool.name, tool.subject(arguments), workspace=world.workspace):
         case Allow():
             return Ready(call, tool, arguments)

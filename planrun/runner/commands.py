@@ -42,6 +42,7 @@ def context_of(world: World, state: State, step: Step) -> ToolContext:
         protected=world.permissions.protected(),
         sandbox=world.sandbox.prefix() if world.sandbox else (),
         history=world.history,
+        mask=world.mask,
     )
 
 
@@ -63,7 +64,9 @@ def execute(
     env = {**environment_of(world, state, step), **values}
     prefix = world.sandbox.prefix(*writable) if world.sandbox else ()
     finished = world.signals.abandonable(
-        lambda: run_command(command, cwd=world.workspace, env=env, timeout=bound, merge=doing == "check", prefix=prefix)
+        lambda: run_command(
+            command, cwd=world.workspace, env=env, timeout=bound, merge=doing == "check", prefix=prefix, mask=world.mask
+        )
     )
     return finished, finished.timed_out and bound < timeout
 

@@ -13,6 +13,7 @@ from planrun.core.messages import CallStatus
 from planrun.core.plan import Json, Plan, Step
 from planrun.core.records import Record
 from planrun.core.state import State
+from planrun.masking.masker import NOTHING, Masker
 from planrun.models.base import Model, Retry
 from planrun.policy.hooks import Ran
 from planrun.policy.permissions import Permissions, Rule
@@ -90,6 +91,7 @@ class World:
     workspace: Path
     spill: Path
     environment: Mapping[str, str]
+    mask: Masker = NOTHING
     on_retry: Callable[[Retry], None] = field(default=lambda retry: None)
     history: History | None = None
     sandbox: Bubblewrap | None = None

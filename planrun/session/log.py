@@ -19,6 +19,8 @@ from planrun.core.events import Event
 from planrun.core.messages import compact_json, well_formed
 from planrun.core.records import Record, encode
 from planrun.errors import ConfigError, SessionDamaged, StorageError
+from planrun.masking.masker import NOTHING, Masker
+from planrun.masking.records import masked
 from planrun.session import lock
 from planrun.session.reader import GENESIS, Reader, line_digest, never_synced, read_record
 
@@ -41,16 +43,14 @@ class Clock:
 class Log:
     """The one writer of a session. `append` writes a record and returns it; `sync` makes everything so far durable."""
 
-    def __init__(
-        self, file: BinaryIO, path: Path, *, seq: int, prev: str, clock: Clock, mask: Callable[[str], str] | None = None
-    ) -> None:
+    def __init__(self, file: BinaryIO, path: Path, *, seq: int, prev: str, clock: Clock, mask: Masker = NOTHING) -> None:
         self.path = path
         self.start = self.size = file.tell()  # where the newest line begins and ends, in bytes
         self.prev = prev
         self._file = file
         self._seq = seq
         self._clock = clock
-        self._mask = mask or (lambda text: text)
+        self._mask = mask
         self._dirty = False
         self._broken: StorageError | None = None
 
@@ -58,11 +58,12 @@ class Log:
         """Write one record. What it returns is what was written: secrets masked, text well-formed."""
         record = Record(self._seq + 1, self._clock.now(), event)
         body = {"seq": record.seq, **encode(event), "timestamp": record.timestamp, "prev": self.prev}
-        plain = compact_json(body)
-        text = self._mask(well_formed(plain))
+        safe = masked(body, self._mask)
+        plain = compact_json(safe)
+        text = well_formed(plain)
         self._write(text.encode("utf-8"))
         self._seq = record.seq
-        return record if text == plain else read_record(json.loads(text))
+        return record if safe is body and text == plain else read_record(json.loads(text))
 
     def _write(self, line: bytes) -> None:
         self._check()
@@ -114,7 +115,7 @@ class Log:
             lock.release(self._file, self.path)
 
 
-def create(path: Path, mask: Callable[[str], str] | None = None) -> Log:
+def create(path: Path, mask: Masker = NOTHING) -> Log:
     """A new, empty log at `path` (mode 0600), locked; a file that a crash left there without a record is taken over. Raises
     SessionBusy, ConfigError where the folder cannot be written to or there is a log already."""
     with contextlib.ExitStack() as undo:
@@ -177,7 +178,7 @@ def open_locked(path: Path) -> BinaryIO:
     return file
 
 
-def continue_at(file: BinaryIO, path: Path, reader: Reader, floor: float, mask: Callable[[str], str] | None = None) -> Log:
+def continue_at(file: BinaryIO, path: Path, reader: Reader, floor: float, mask: Masker = NOTHING) -> Log:
     """The log, ready to append after the last whole record that `reader` saw; a torn last line is cut off first."""
     try:
         if reader.torn:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from planrun.core.archive import Expanded, Found, Search
 from planrun.core.messages import CallStatus
+from planrun.masking.masker import NOTHING, Masker
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class ToolContext:
     protected: tuple[str, ...] = (".thclaws",)
     sandbox: tuple[str, ...] = ()
     history: History | None = None
+    mask: Masker = NOTHING  # for what is cut or saved: a cut may leave half of a secret
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from planrun.masking.masker import NOTHING, Masker
 from planrun.tools.text import abridge, clean, clip
 
 CAPTURE_LIMIT = 64 << 20
@@ -15,24 +16,26 @@ CAPTURE_LIMIT = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What a stream carried: `total` bytes, of which `head` and `tail` are here. `saved` is the file with its first
-    `saved_bytes`, or None where it was short enough to be here whole, nobody asked, or the disk refused."""
+    """What a stream carried: `total` bytes, of which `head` and `tail` are here, secrets masked. `saved` is the file with its
+    first `saved_bytes`, or None where it was short enough to be here whole, nobody asked, or the disk refused."""
 
     head: bytes = b""
     tail: bytes = b""
     total: int = 0
     saved: Path | None = None
     saved_bytes: int = 0
+    mask: Masker = NOTHING
 
     @property
     def omitted(self) -> int:
         return self.total - len(self.head) - len(self.tail)
 
     def text(self, limit: int, where: str = "the rest was not kept") -> str:
-        """The stream for the model: cleaned, at most `limit` characters."""
+        """The stream for the model: cleaned, masked (what escape sequences parted is whole now), at most `limit` characters."""
         if not self.omitted:
-            return clip(clean(self.head + self.tail), limit, where)
-        return abridge(clean(self._whole_head()), clean(self._whole_tail()), self.total, limit, where, "bytes")
+            return clip(self.mask(clean(self.head + self.tail)), limit, where)
+        head, tail = self.mask(clean(self._whole_head())), self.mask(clean(self._whole_tail()))
+        return abridge(head, tail, self.total, limit, where, "bytes")
 
     def _whole_head(self) -> bytes:
         """`head` without the character that the cut went through."""
@@ -50,23 +53,25 @@ class Captured:
 
 class Stream:
     """Takes chunks, holds the first `head` and last `tail` bytes, counts the rest, and writes all to `path` once they
-    no longer fit."""
+    no longer fit. Around each cut it holds so much more that no secret is cut through: what leaves here is masked."""
 
-    def __init__(self, head: int, tail: int, path: Path | None) -> None:
-        self._head_limit, self._tail_limit = head, tail
+    def __init__(self, head: int, tail: int, path: Path | None, mask: Masker = NOTHING) -> None:
+        self._mask, self._margin = mask, 4 * mask.reach  # bytes of characters
+        self._head_limit, self._tail_limit, self._limit = head, tail, head + tail
         self._path = path
         self._head = bytearray()
         self._tail = bytearray()
         self._total = 0
         self._file: BinaryIO | None = None
-        self._written = 0
+        self._saved = 0  # bytes that were given to the file
+        self._waiting = b""  # for the file: what may be the beginning of a secret
 
     def feed(self, chunk: bytes) -> None:
-        head, tail = self._head_limit, self._tail_limit
-        if self._path and self._total <= head + tail < self._total + len(chunk):
+        limit, head, tail = self._limit, self._head_limit + self._margin, self._tail_limit + self._margin
+        if self._path and self._total <= limit < self._total + len(chunk):
             self._open(self._path)
         if self._file:
-            self._write(chunk)
+            self._save(chunk)
         self._total += len(chunk)
         room = head - len(self._head)
         self._head += chunk[:room]
@@ -77,12 +82,30 @@ class Stream:
 
     def close(self) -> Captured:
         """What was held; closes the file."""
+        self._save(b"", last=self._saved == self._total)
         if self._file:
             with suppress(OSError):
                 self._file.close()
-        kept = bytes(self._tail[max(0, len(self._tail) - self._tail_limit) :])
         saved = self._path if self._file else None
-        return Captured(bytes(self._head), kept, self._total, saved, self._written)
+        head, tail = self._ends()
+        total = len(head) + len(tail) if self._total <= self._limit else self._total
+        return Captured(head, tail, total, saved, self._saved - len(self._waiting), self._mask)
+
+    def _ends(self) -> tuple[bytes, bytes]:
+        """Head and tail, masked; all as the head where nothing was left out."""
+        whole = len(self._head) + len(self._tail) == self._total
+        head = tail = self._head + self._tail if whole else self._head
+        if self._total <= self._limit:
+            masked = _bytes(self._mask(_text(head)))
+            return masked[: self._head_limit], masked[self._head_limit :]
+        if not whole:
+            tail = self._tail[-self._tail_limit - self._margin :]
+        return self._part(head, 0, self._head_limit), self._part(tail, len(tail) - self._tail_limit, len(tail))
+
+    def _part(self, data: bytearray, start: int, end: int) -> bytes:
+        text = _text(data)
+        before = len(_text(data[:start]))
+        return _bytes(self._mask.part(text, before, before + len(_text(data[start:end]))))
 
     def _open(self, path: Path) -> None:
         try:
@@ -91,15 +114,21 @@ class Stream:
         except OSError:
             self._path = None
             return
-        self._write(bytes(self._head))
-        self._write(bytes(self._tail))
+        self._save(bytes(self._head + self._tail))
 
-    def _write(self, chunk: bytes) -> None:
+    def _save(self, chunk: bytes, *, last: bool = False) -> None:
         """A full disk must not stop the command: the file goes, the counting goes on."""
         if self._file is None:
             return
+        chunk = chunk[: CAPTURE_LIMIT - self._saved]
+        if not chunk and not last:
+            return
+        self._saved += len(chunk)
+        text = _text(self._waiting + chunk)
+        ready, waiting = (self._mask(text), "") if last else self._mask.begin(text)
+        self._waiting = _bytes(waiting)
         try:
-            self._written += self._file.write(chunk[: CAPTURE_LIMIT - self._written]) or 0
+            self._file.write(_bytes(ready))
         except OSError:
             self._discard()
 
@@ -110,6 +139,15 @@ class Stream:
             if self._path:
                 self._path.unlink()
         self._file = self._path = None
+
+
+def _text(data: bytes | bytearray) -> str:
+    """As text and back (`_bytes`) every byte stays what it is."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _private(path: str, flags: int) -> int:

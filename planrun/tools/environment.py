@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
+
+from planrun.masking.masker import NOTHING
+from planrun.masking.names import looks_secret
 
 UNATTENDED: Mapping[str, str] = {
     "PAGER": "cat",
@@ -20,24 +22,15 @@ UNATTENDED: Mapping[str, str] = {
     "NO_COLOR": "1",
 }
 ENDPOINT_KEY = "OPENAI_API_KEY"
-_CREDENTIAL = re.compile(
-    r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|KEY|TOKEN|AUTHTOKEN|SECRET|SECRETS|CREDENTIALS?|PASSPHRASE|PASSWD|PAT|AUTH)$"
-    r"|PASSWORD|SECRET_|._PWD$",
-    re.IGNORECASE,
-)
+_PROXY = "_proxy"  # without it no command reaches the network, so it passes with its password
 _TELLING = 8  # characters; a shorter value is found inside ordinary ones
-
-
-def looks_secret(name: str) -> bool:
-    """Whether a variable of this name usually holds a credential."""
-    return bool(_CREDENTIAL.search(name))
 
 
 def child_environment(
     environ: Mapping[str, str], secrets: Mapping[str, str], extra: Mapping[str, str], withheld: Collection[str] = ()
 ) -> dict[str, str]:
-    """`environ` for children: without the endpoint's key, without names that look like a credential and without
-    planrun's own variables, unless `secrets` declares them; plus what keeps programs from asking; `secrets` and then
+    """`environ` for children: without the endpoint's key, without names that look like a credential or values that hold
+    a token, and without planrun's own variables, unless `secrets` declares them; plus what keeps programs from asking; `secrets` and then
     `extra` win. Names in `withheld` never pass, declared or not, and no variable passes that repeats the value of a
     withheld one."""
     hidden = {environ[name] for name in {ENDPOINT_KEY, *withheld} - secrets.keys() if len(environ.get(name, "")) >= _TELLING}
@@ -47,6 +40,7 @@ def child_environment(
         if not name.startswith("PLANRUN_")
         and name != ENDPOINT_KEY
         and not looks_secret(name)
+        and (name.lower().endswith(_PROXY) or NOTHING(value) is value)
         and not any(secret in value for secret in hidden)
     }
     merged = {**kept, **UNATTENDED, **secrets, **extra}

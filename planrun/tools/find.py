@@ -93,7 +93,7 @@ def _grep(arguments: GrepArguments, ctx: ToolContext) -> ToolResult:
         "most": MATCHES,
     }
     command = shlex.join(("exec", sys.executable, "-I", "-S", "-c", _CHILD, _PACKAGE, json.dumps(request)))
-    finished = run_command(command, cwd=ctx.workspace, env=ctx.env, timeout=_seconds(ctx), merge=False)
+    finished = run_command(command, cwd=ctx.workspace, env=ctx.env, timeout=_seconds(ctx), merge=False, mask=ctx.mask)
     if finished.exit_code != 0 and not finished.timed_out:
         return ToolResult(finished.fault or finished.stderr.text(ctx.limit).strip() or "the search failed", "error")
     text = finished.stdout.text(1 << 20).rstrip("\n")

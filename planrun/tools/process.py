@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from planrun.masking.masker import NOTHING, Masker
 from planrun.tools.capture import Captured, Stream
 from planrun.tools.children import kill, kill_all, spawned
 
@@ -67,20 +68,21 @@ def run_command(
     term_grace: float = TERM_GRACE,
     stdin: bytes | None = None,
     interpreter: tuple[str, ...] | None = None,
+    mask: Masker = NOTHING,
 ) -> Finished:
     """Run `command` to its end or for `timeout` seconds. On return nothing that it started is alive (see `spawned`).
     It has no terminal, and no input but `stdin`, which it need not read. Of each stream the first `head` and the last
     `tail` bytes are kept; a longer one is written to the file `capture` (stderr, if apart, to `capture` + `.err`) up to
     `capture.CAPTURE_LIMIT`. `prefix` is an argv put before the shell (a sandbox), `interpreter` one in the place of
-    `shell()`. Nothing is raised for what the command or the system does; whatever a signal handler raises passes
+    `shell()`; `mask` is for what the command prints. Nothing is raised for what the command or the system does; whatever a signal handler raises passes
     through, after the kill."""
     started = time.monotonic()
     argv = (*prefix, *(interpreter or shell()), command)
     if any("\0" in text for text in (*argv, *env, *env.values())):
         return Finished(fault="there is a NUL character in it or in its environment")
-    streams = [Stream(head, tail, capture)]
+    streams = [Stream(head, tail, capture, mask)]
     if not merge:
-        streams.append(Stream(head, tail, capture and capture.with_name(capture.name + ".err")))
+        streams.append(Stream(head, tail, capture and capture.with_name(capture.name + ".err"), mask))
     try:
         with _input(stdin) as given, spawned(argv, cwd, env, merge, given) as process:
             timed_out = _attend(process, streams, started + timeout, term_grace)

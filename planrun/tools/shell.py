@@ -37,6 +37,7 @@ class BashArguments(BaseModel):
 def spill(text: str, ctx: ToolContext, name: str) -> str:
     """`text` if the model may have it whole; else its head and tail, and the whole in a file of `ctx.spill` that is
     named by its content."""
+    text = ctx.mask(text)
     if len(text) <= ctx.limit:
         return text
     return clip(text, ctx.limit, _saved(text.encode("utf-8", "replace"), ctx, name))
@@ -56,6 +57,7 @@ def _bash(arguments: BashArguments, ctx: ToolContext) -> ToolResult:
             timeout=left,
             capture=capture,
             prefix=ctx.sandbox,
+            mask=ctx.mask,
         )
         if finished.fault:
             return ToolResult(f"the command could not be run: {finished.fault}", "error")
@@ -83,7 +85,7 @@ def _body(output: Captured, ctx: ToolContext, limit: int) -> str:
     if output.omitted:
         return output.text(limit, _renamed(output, ctx)).removesuffix("\n")
     raw = output.head + output.tail
-    text = clean(raw).removesuffix("\n")
+    text = ctx.mask(clean(raw)).removesuffix("\n")
     return clip(text, limit, _saved(raw, ctx, "bash")) if len(text) > limit else text or "(no output)"
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from planrun.core.events import Ended, Event, Noted, Requested, Said, Session
 from planrun.core.messages import well_formed
 from planrun.errors import ConfigError, SessionBusy, SessionDamaged, StorageError
-from planrun.policy.secrets import Masker
+from planrun.masking.masker import NOTHING, Masker
 from planrun.session import lock
 from planrun.session import log as logs
 from planrun.session.log import Clock, Log
@@ -35,7 +35,7 @@ def note(text: str) -> Noted:
     return Noted("notice", text)
 
 
-def write(path: Path, *events: Event, mask: Masker | None = None) -> list[bytes]:
+def write(path: Path, *events: Event, mask: Masker = NOTHING) -> list[bytes]:
     log = logs.create(path, mask)
     for event in events:
         log.append(event)

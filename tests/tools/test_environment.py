@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from planrun.tools.environment import child_environment, looks_secret
+from planrun.masking.names import looks_secret
+from planrun.tools.environment import child_environment
 
 
 def test_credentials_stay_behind() -> None:
