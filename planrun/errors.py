@@ -17,7 +17,7 @@ PlanrunError
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -89,6 +89,15 @@ class Fault:
     column: int = 0
     hint: str = ""
 
+    def clean(self) -> Fault:
+        """The same on one line of bounded length, whatever the file has put into it."""
+        return replace(self, message=_one_line(self.message), hint=_one_line(self.hint))
+
+    def told(self, path: str) -> str:
+        """The line about it for a person; `path` is how the file is called."""
+        place = f"{path}:{self.line}:{self.column}" if self.line else path
+        return f"{place}: {self.message}" + (f" ({self.hint})" if self.hint else "")
+
 
 class PlanInvalid(PlanrunError):
     """All faults of one plan file, in the order of the file."""
@@ -97,12 +106,17 @@ class PlanInvalid(PlanrunError):
 
     def __init__(self, path: str, faults: list[Fault]) -> None:
         self.path = path
-        self.faults = sorted(faults, key=lambda f: (f.line, f.column))
-        super().__init__("\n".join(self._line(f) for f in self.faults))
+        self.faults = sorted((f.clean() for f in faults), key=lambda f: (f.line, f.column))
+        super().__init__("\n".join(f.told(path) for f in self.faults))
 
-    def _line(self, fault: Fault) -> str:
-        place = f"{self.path}:{fault.line}:{fault.column}" if fault.line else self.path
-        return f"{place}: {fault.message}" + (f" ({fault.hint})" if fault.hint else "")
+
+_LONGEST = 400  # characters of a message
+
+
+def _one_line(text: str) -> str:
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class ConfigError(PlanrunError):

@@ -16,8 +16,10 @@ from planrun import jsontext
 from planrun.core.rules import rule
 from planrun.core.units import duration, shown
 from planrun.errors import ConfigError
+from planrun.textfile import Unreadable, decode, read_bytes
 
 _NEAR = 0.8
+_LONGEST = 60  # characters of a name that is compared with ours, or shown
 EVENTS = (
     "session_start",
     "session_end",
@@ -132,21 +134,23 @@ class Loaded:
 def load(path: Path) -> Loaded | None:
     """The file, or None where there is none. Raises ConfigError with every fault."""
     try:
-        if not path.exists():
-            return None
-        if not path.is_file():
-            raise ConfigError(f"{path}: is not a regular file")
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}: save it as UTF-8") from None
+        return parse(read_bytes(path), str(path)) if path.exists() else None
+    except Unreadable as error:
+        raise ConfigError(error.told(str(path))) from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def parse(data: bytes, name: str) -> Loaded:
+    """The settings in the bytes of a file that messages call `name`. Raises ConfigError with every fault, each with its place."""
     try:
-        value, places = jsontext.parse(text)
+        value, places = jsontext.parse(decode(data))
+    except Unreadable as error:
+        raise ConfigError(error.told(name)) from None
     except jsontext.JsonFault as fault:
-        raise ConfigError(f"{path}:{fault.line}:{fault.column}: not JSON: {fault}") from None
+        raise ConfigError(f"{name}:{fault.line}:{fault.column}: not JSON: {fault}") from None
     if not isinstance(value, dict):
-        raise ConfigError(f"{path}: expected an object with settings, {{...}}")
+        raise ConfigError(f"{name}:1:1: expected an object with settings, {{...}}")
     faults = list(_near_misses(value))
     table = FileTable()
     # Events of other programs may have hooks of another form.
@@ -157,8 +161,8 @@ def load(path: Path) -> Loaded | None:
     except ValidationError as error:
         faults += [_words(detail) for detail in error.errors(include_url=False)]
     if faults:
-        raise ConfigError("\n".join(f"{path}{_place(at, places)}: {message}" for at, message in faults))
-    return Loaded(str(path), table, frozenset(map(str, value)))
+        raise ConfigError("\n".join(f"{name}{_place(at, places)}: {message}" for at, message in faults))
+    return Loaded(name, table, frozenset(map(str, value)))
 
 
 def _place(at: jsontext.Path, places: Mapping[jsontext.Path, tuple[int, int]]) -> str:
@@ -176,7 +180,7 @@ def _near_misses(value: Mapping[str, Any]) -> Iterator[tuple[jsontext.Path, str]
     tables.append((("hooks",), value.get("hooks"), list(EVENTS)))
     for path, table, known in tables:
         for key in table if isinstance(table, dict) else ():
-            if key not in known and (meant := _meant(key, known)):
+            if key not in known and len(key) <= _LONGEST and (meant := _meant(key, known)):
                 yield (*path, key), f"unknown key {key!r}: did you mean {meant}?"
 
 
@@ -194,9 +198,15 @@ def _meant(key: str, known: list[str]) -> str | None:
     return None
 
 
+def _spelled(part: str | int) -> str:
+    """A part of a path as it stands in a fault: on one line, whatever is in it."""
+    text = str(part)
+    return text if text.isprintable() and len(text) <= _LONGEST else shown(text)
+
+
 def _words(detail: Any) -> tuple[jsontext.Path, str]:
     path: jsontext.Path = detail["loc"]
-    name = ".".join(str(part) for part in path)
+    name = ".".join(_spelled(part) for part in path)
     found = shown(detail["input"])
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ").replace("'", "")
     if detail["type"] == "extra_forbidden":

@@ -103,8 +103,7 @@ def for_shell(command: str, scope: Scope) -> tuple[str, dict[str, str]]:
     depends on the command alone, so it can be made before anything runs (`shell_fault`).
     """
     pieces = parse_template(command)
-    if "\0" in command:
-        raise ExpressionError("a command cannot hold a NUL character")
+    _executable(command)
     forms = iter(scan("".join(p if isinstance(p, str) else "\0" for p in pieces), _sources(pieces)))
     names: dict[str, str] = {}
     environment: dict[str, str] = {}
@@ -126,10 +125,18 @@ def shell_fault(command: str) -> str | None:
     """Why `for_shell` would refuse this command whatever the values are, or None."""
     pieces = parse_template(command)
     try:
+        _executable(command)
         scan("".join(p if isinstance(p, str) else "\0" for p in pieces), _sources(pieces))
     except ExpressionError as error:
         return str(error)
     return None
+
+
+def _executable(command: str) -> None:
+    if "\0" in command:
+        raise ExpressionError("a command cannot hold a NUL character")
+    if len(command.encode()) > _VARIABLE_LIMIT:
+        raise ExpressionError(f"the command is over {_VARIABLE_LIMIT:,} bytes, which no shell can be given: write it to a file")
 
 
 def _sources(pieces: tuple[str | Hole, ...]) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-import re
 
+from planrun.core import patterns
 from planrun.core.messages import well_formed
 from planrun.core.plan import Field, Json
 
@@ -38,7 +38,7 @@ def check(field: Field, value: object, where: str) -> tuple[Json, list[str]]:
 
 def _text_faults(field: Field, text: str, where: str) -> list[str]:
     faults = []
-    if field.pattern is not None and not re.search(field.pattern, text):
+    if field.pattern is not None and not patterns.found(field.pattern, text):
         faults.append(f"{where}: expected text that matches the pattern {field.pattern}, found {found_words(text)}")
     if field.min_length is not None and len(text) < field.min_length:
         faults.append(f"{where}: expected at least {field.min_length:,} characters, found {len(text):,}")

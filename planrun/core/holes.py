@@ -17,9 +17,10 @@ FILTERS = ("default", "tojson", "indent", "join", "length")
 _CONSTANTS = ("true", "false", "null", "none", "True", "False", "None")
 _OPERATORS = ("and", "or", "not", "in")
 _INSTEAD = {"=": "==", "&": "and", "!": "not", "|": "or, or a filter behind it"}
+_MOST_HOLES = 1_000  # in one text
 _MOST_TOKENS = 250  # the engine's parser recurses: about 1,000 fill a stack of 256 KiB
 _TOKEN = re.compile(
-    r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    r"""\s*(?:(?P<string>"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*')
     |(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.]))
     |\|\s*(?P<filter>\w+)
     |(?P<word>\w[\w-]*(?:\.[\w-]+)*)
@@ -67,6 +68,8 @@ def parse_template(text: str) -> tuple[str | Hole, ...]:
             pieces.append(text[position:start])
         hole, position = _read(text, start + 3, "}}")
         pieces.append(hole)
+        if len(pieces) > 2 * _MOST_HOLES:
+            raise ExpressionError(f"the text has more than {_MOST_HOLES:,} ${{{{ }}}}{_near(text, start)}")
     if position < len(text):
         pieces.append(text[position:])
     return tuple(pieces)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
 
+from planrun.core import patterns
 from planrun.core.plan import Check, ExistsCheck, Field, Json, Limits, Plan, RunCheck, Sandbox, Step, UnchangedCheck
 from planrun.planfile.nodes import Nothing
 from planrun.planfile.report import Path, Report, spelled
@@ -146,11 +146,9 @@ def _pattern(pattern: str | None, path: Path, report: Report) -> str | None:
     if pattern is None:
         return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        report.at(path, f"pattern is not a regular expression: {error}")
+        patterns.check(pattern)
+    except patterns.PatternError as error:
+        report.at(path, f"pattern is not a regular expression that planrun can use: {error}")
         return None
     return pattern
 

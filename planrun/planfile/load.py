@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from planrun.planfile.build import build, outside
 from planrun.planfile.check import check
 from planrun.planfile.form import shape
 from planrun.planfile.nodes import Scalar, Table, data_of
-from planrun.planfile.report import Report, spelled
+from planrun.planfile.report import Report, TooManyFaults, spelled
 from planrun.planfile.schema import PlanTable
-from planrun.planfile.source import LIMIT, Unreadable, check_characters, decode, normalise, read_bytes
+from planrun.planfile.source import check_characters
 from planrun.planfile.yamltext import read
+from planrun.textfile import LIMIT, Unreadable, decode, normalise, read_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +57,14 @@ def parse(data: str | bytes, path: str, files: Mapping[str, str] | None) -> Load
     if not isinstance(node, Table):
         raise PlanInvalid(path, [*faults, Fault("a plan is made of keys with values (steps: …)", node.line, node.column)])
     report = Report(node, faults)
-    table = shape(data_of(node), report)
     prompts: dict[str, str] = {}
     plan = None
-    if table is not None:
-        prompts = _prompts(table, Path(path).parent, files, report)
-        plan = build(table, Path(path).stem or "plan", prompts, report)
-        check(plan, table, report)
+    with suppress(TooManyFaults):
+        table = shape(data_of(node), report)
+        if table is not None:
+            prompts = _prompts(table, Path(path).parent, files, report)
+            plan = build(table, Path(path).stem or "plan", prompts, report)
+            check(plan, table, report)
     if plan is None or report.faults:
         raise PlanInvalid(path, list(dict.fromkeys(report.faults)))
     return LoadedPlan(plan, text, prompts, _digest(text, prompts))

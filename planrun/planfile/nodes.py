@@ -1,4 +1,5 @@
-"""The tree of a YAML text: every value with its place (line and column from 1)."""
+"""The tree of a YAML text: every value with its place (line and column from 1), `size` in values and `length` in characters of all
+that is in it, and `height`."""
 
 from __future__ import annotations
 
@@ -30,6 +31,10 @@ class Scalar:
     size: int = 1
     height: int = 0
 
+    @property
+    def length(self) -> int:
+        return len(self.text or "")
+
 
 @dataclass(slots=True)
 class Listing:
@@ -38,6 +43,7 @@ class Listing:
     items: list[Node] = field(default_factory=list)
     size: int = 1
     height: int = 1
+    length: int = 0
 
 
 @dataclass(slots=True)
@@ -47,6 +53,7 @@ class Table:
     entries: dict[str, tuple[Scalar, Node]] = field(default_factory=dict)
     size: int = 1
     height: int = 1
+    length: int = 0
 
 
 Node = Scalar | Listing | Table

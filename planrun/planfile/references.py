@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from planrun.core.expressions import ExpressionError, condition_references, references, shell_fault
 from planrun.core.plan import Field, FieldType, Plan, Step
-from planrun.planfile.report import Path, Report, nearest
+from planrun.planfile.report import Path, Report, TooManyFaults, nearest
 from planrun.planfile.trial import try_condition, try_template
 
+_MOST_EXPRESSIONS = 10_000
 Problem = tuple[str, str]  # what is wrong, and a hint
 
 
@@ -24,6 +25,7 @@ class References:
     fields: dict[str, dict[str, Field]] = field(init=False)
     types: dict[str, FieldType] = field(init=False)  # reference -> type of its value, as far as the steps have been checked
     finals: int = field(init=False)
+    expressions: int = 0  # how many have been checked
 
     def __post_init__(self) -> None:
         self.params = {param.name: param for param in self.plan.params}
@@ -46,7 +48,9 @@ class References:
         if "${{" not in text:
             return True
         try:
-            if not self._all_known(references(text), path, position, own):
+            found = references(text)
+            self._count(text.count("${{"), path)
+            if not self._all_known(found, path, position, own):
                 return False
             try_template(text, self.types)
         except ExpressionError as error:
@@ -59,11 +63,18 @@ class References:
             self.report.at(path, fault)
 
     def condition(self, text: str, path: Path, position: int) -> None:
+        self._count(1, path)
         try:
             if self._all_known(condition_references(text), path, position, None):
                 try_condition(text, self.types)
         except ExpressionError as error:
             self.report.at(path, f"if: {error}")
+
+    def _count(self, more: int, path: Path) -> None:
+        self.expressions += more
+        if self.expressions > _MOST_EXPRESSIONS:
+            self.report.at(path, f"the plan has more than {_MOST_EXPRESSIONS:,} expressions up to here")
+            raise TooManyFaults
 
     def step_problem(self, step: str, position: int) -> Problem | None:
         """Why a step at `position` cannot build on `step`."""

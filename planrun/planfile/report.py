@@ -13,8 +13,18 @@ from planrun.planfile.source import ODD, name
 Path = tuple[str | int, ...]
 
 
+MOST_FAULTS = 100
+TOO_MANY = Fault(f"there are more faults than these {MOST_FAULTS}")
+
+
+class TooManyFaults(Exception):
+    """Enough is recorded; to look on would only take time."""
+
+
 @dataclass(slots=True)
 class Report:
+    """Its methods that report raise TooManyFaults behind the hundredth."""
+
     root: Node
     faults: list[Fault] = field(default_factory=list)
     damaged: set[Path] = field(default_factory=set)
@@ -23,13 +33,19 @@ class Report:
         """A fault at the value of `path`, or as near as the file goes."""
         node, key = self.find(path)
         place: Scalar | Node = key if key is not None and isinstance(node, Scalar) and node.text is None else node
-        self.faults.append(Fault(message, place.line, place.column, hint))
+        self._add(Fault(message, place.line, place.column, hint))
 
     def key(self, path: Path, message: str, hint: str = "") -> None:
         """A fault at the key that `path` ends with."""
         node, key = self.find(path)
         place = node if key is None else key
-        self.faults.append(Fault(message, place.line, place.column, hint))
+        self._add(Fault(message, place.line, place.column, hint))
+
+    def _add(self, fault: Fault) -> None:
+        self.faults.append(fault)
+        if len(self.faults) >= MOST_FAULTS:
+            self.faults.append(TOO_MANY)
+            raise TooManyFaults
 
     def line(self, path: Path) -> int:
         return self.find(path)[0].line

@@ -13,12 +13,14 @@ import yaml
 
 from planrun.errors import Fault
 from planrun.planfile.nodes import Listing, Node, Plain, Scalar, Table
+from planrun.planfile.report import MOST_FAULTS, TOO_MANY
 from planrun.planfile.source import ODD, name
 
 DEEPEST = 64
-LARGEST = 200_000  # nodes, with every alias counted as all that it stands for
-_ALLOWED_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map"))
-_FAULTS = 100
+LARGEST = 50_000  # values, with every alias counted as all that it stands for
+LONGEST = 1024 * 1024  # characters that all aliases together may stand for
+# Say nothing new; those of other types are decided by fields.
+_ALLOWED_TAGS = {yaml.ScalarEvent: "str", yaml.SequenceStartEvent: "seq", yaml.MappingStartEvent: "map"}
 
 
 def read(text: str) -> tuple[Node | None, list[Fault]]:
@@ -84,11 +86,13 @@ class _Builder:
     stack: list[_Frame] = field(default_factory=list)
     anchors: dict[str, Node] = field(default_factory=dict)
     count: int = 0
+    aliased: int = 0
     documents: int = 0
 
     def fault(self, message: str, line: int, column: int, hint: str = "") -> None:
         self.faults.append(Fault(message, line, column, hint))
-        if len(self.faults) >= _FAULTS:
+        if len(self.faults) >= MOST_FAULTS:
+            self.faults.append(TOO_MANY)
             raise _Stop
 
     def stop(self, message: str, line: int, column: int, hint: str = "") -> None:
@@ -118,7 +122,7 @@ class _Builder:
             self.stop(f"the file holds more than {LARGEST:,} values, aliases expanded", line, column)
 
     def tag(self, event: Any, line: int, column: int) -> None:
-        if event.tag is not None and event.tag not in _ALLOWED_TAGS:
+        if event.tag is not None and event.tag != f"tag:yaml.org,2002:{_ALLOWED_TAGS[type(event)]}":
             shown = event.tag.replace("tag:yaml.org,2002:", "!!")
             self.fault(f"the tag {shown} is not allowed", line, column, "put the value into quotes if the ! belongs to it")
 
@@ -126,6 +130,8 @@ class _Builder:
         if event.tag is not None:
             self.tag(event, line, column)
         self.grow(1, line, column)
+        if "\0" in event.value:
+            self.fault("a NUL character (\\0) can stand nowhere in it", line, column)
         text: str | None = event.value
         if event.implicit[0]:
             text = Plain(text) if text else None
@@ -139,6 +145,9 @@ class _Builder:
             self.fault(f"the alias *{event.anchor} has no anchor &{event.anchor} before it", line, column)
             node = Scalar(line, column, f"*{event.anchor}")
         self.grow(node.size, line, column)
+        self.aliased += node.length
+        if self.aliased > LONGEST:
+            self.stop(f"the aliases up to here stand for more than {LONGEST:,} characters", line, column)
         if len(self.stack) + node.height > DEEPEST:
             self.stop(f"nested more than {DEEPEST} deep", line, column)
         self.put(node, None)
@@ -166,6 +175,7 @@ class _Builder:
             return
         frame = self.stack[-1]
         frame.node.size += node.size
+        frame.node.length += node.length
         if frame.node.height <= node.height:
             frame.node.height = node.height + 1
         match frame.node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -52,7 +53,7 @@ def parse_arguments(tool: Tool, arguments_json: str) -> BaseModel | str:
 
 
 def _parameters(tool: Tool) -> dict[str, object]:
-    whole = tool.arguments.model_json_schema()
+    whole = dict(_schema(tool.arguments))
     parameters = _terse(whole, whole.get("$defs", {}))
     parameters.pop("additionalProperties", None)
     parameters.pop("description", None)
@@ -75,8 +76,14 @@ def _terse(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, objec
     return kept
 
 
+@cache
+def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
+    """Made once: it takes longer than reading the arguments of a call."""
+    return arguments.model_json_schema()
+
+
 def _required(tool: Tool) -> list[str]:
-    return list(tool.arguments.model_json_schema().get("required", ()))
+    return list(_schema(tool.arguments).get("required", ()))
 
 
 def _fault(error: dict[str, Any]) -> str:
@@ -92,7 +99,7 @@ def _fault(error: dict[str, Any]) -> str:
 
 def _error(tool: Tool, fault: str, found: str) -> str:
     required = _required(tool)
-    properties = tool.arguments.model_json_schema().get("properties", {})
+    properties = _schema(tool.arguments).get("properties", {})
     expected = ", ".join(
         f"{name} ({_type(each)}{', required' if name in required else ''})" for name, each in properties.items()
     )
