@@ -13,15 +13,15 @@ from planrun.core.events import LimitNeared, Purpose, Requested, Responded, Said
 from planrun.core.messages import Message
 from planrun.core.state import PlanReader, State
 from planrun.errors import ConfigError, ContextOverflow, PlanrunError, ProviderError
-from planrun.models.base import Model, Reply, Usage
-from planrun.models.replay import Recorded, ReplayModel
+from planrun.models.base import Reply, Usage
+from planrun.models.replay import Accepts, Recorded, ReplayModel
 from planrun.session.following import follow
 from planrun.session.store import records
 
 
-def replay_of(path: Path, replies: int, read_plan: PlanReader) -> Model:
+def replay_of(path: Path, replies: int, read_plan: PlanReader, **more: Accepts) -> ReplayModel:
     """Answers from the log at `path`, in their order; the first `replies` answers to steps, and the summaries before the last of
-    them, were given before. Raises ConfigError where there is no such file, SessionDamaged where it cannot be read as a log."""
+    them, were given before. `more` is for the ReplayModel. Raises ConfigError where there is no such file, SessionDamaged where it cannot be read as a log."""
     if not path.is_file():
         raise ConfigError(f"there is no recording {path}; `model: replay:FILE` names a session log, beside the plan")
     exchanges = list(_exchanges(path))
@@ -31,7 +31,7 @@ def replay_of(path: Path, replies: int, read_plan: PlanReader) -> Model:
     last = steps[skipped - 1].over if skipped else 0
     rest = [e for e in exchanges if e.request.purpose != "step" and e.replayed and (e.over is None or e.over > (last or 0))]
     summaries = [_recorded_summary(e, steps[skipped:]) for e in rest]
-    return ReplayModel([_recorded(path, e, read_plan) for e in steps[skipped:]], summaries)
+    return ReplayModel([_recorded(path, e, read_plan) for e in steps[skipped:]], summaries, **more)
 
 
 def window_of(path: Path, read_plan: PlanReader) -> int | None:
@@ -100,14 +100,17 @@ def _given(*exchanges: _Exchange | None) -> Iterator[_Exchange]:
 
 def _recorded(path: Path, exchange: _Exchange, read_plan: PlanReader) -> Recorded:
     messages = partial(_messages, path, exchange.seq, read_plan)
-    return Recorded(exchange.request.digest, exchange.error or _reply(exchange.said, exchange.report), messages)
+    return Recorded(
+        exchange.request.digest, exchange.error or _reply(exchange.said, exchange.report), messages, seq=exchange.seq
+    )
 
 
 def _recorded_summary(exchange: _Exchange, steps: list[_Exchange]) -> Recorded:
     text = exchange.report.text if exchange.report else None
     said = exchange.said or (Message("assistant", text) if text is not None else None)
     after = None if exchange.over is None else sum(1 for s in steps if s.over is not None and s.over < exchange.over)
-    return Recorded(exchange.request.digest, exchange.error or _reply(said, exchange.report), after=after)
+    answer = exchange.error or _reply(said, exchange.report)
+    return Recorded(exchange.request.digest, answer, after=after, seq=exchange.seq, purpose=exchange.request.purpose)
 
 
 def _reply(said: Message | None, report: Responded | None) -> Reply:

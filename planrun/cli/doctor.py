@@ -19,29 +19,58 @@ if TYPE_CHECKING:
 @click.argument("sessions", nargs=-1, metavar="[SESSION|FILE]...")
 @click.option("--repair", is_flag=True, help="Write a repaired copy of the one session that is named: ID-repaired.")
 @click.option("-o", "--output", type=FILE, help="Where the repaired copy goes; never over a file that is there.")
+@click.option("--endpoint", is_flag=True, help="Try the model's endpoint with two small requests; it says first what it sends.")
+@click.option("--model", help="Model to try, with --endpoint.")
+@click.option("--base-url", metavar="URL", help="Address to try, with --endpoint.")
+@click.option(
+    "--crash-test", is_flag=True, help="Cut the log of the one session that is named everywhere, and resume each cut."
+)
 @session_dir_option
 @text_or_json
 @click.pass_context
 def command(
-    ctx: click.Context, sessions: tuple[str, ...], repair: bool, output: Path | None, session_dir: Path | None, format: str
+    ctx: click.Context,
+    sessions: tuple[str, ...],
+    repair: bool,
+    output: Path | None,
+    endpoint: bool,
+    model: str | None,
+    base_url: str | None,
+    crash_test: bool,
+    session_dir: Path | None,
+    format: str,
 ) -> None:
     """Check session logs: every line, the numbers, the chain, what lies beside them. Nothing is changed in place.
 
     Without a name it is every session of this directory, and what was left over beside them. It says what is wrong at which
     line and what to do. The exit code is 5 where something is damaged.
 
+    --crash-test cuts a copy of the log after each record, without its newline and in the middle of it, resumes each cut and
+    compares what comes of it with the whole run. Nothing is run: model, tools, commands and people answer from the record.
+    The exit code is 1 where a cut comes to something else.
+
     \b
     planrun doctor
     planrun doctor 20260131-0915 --repair && planrun resume 20260131-0915-repaired
     planrun doctor backup/session.jsonl --format json
+    planrun doctor 20260131-0915 --crash-test
+    planrun doctor --endpoint --model qwen3-coder
     """
     from planrun.cli.finding import store_of
     from planrun.errors import UsageError
 
-    if (repair or output) and len(sessions) != 1:
-        raise UsageError("a repair is of one session: name it")
+    if (repair or output or crash_test) and len(sessions) != 1:
+        raise UsageError(f"a {'crash test' if crash_test else 'repair'} is of one session: name it")
+    if endpoint:
+        from planrun.cli.trying import try_endpoint
+
+        ctx.exit(try_endpoint(model, base_url, format))
     store = store_of(session_dir)
     paths = [_log(name, store) for name in sessions]
+    if crash_test:
+        from planrun.cli.crashing import crash_test as test
+
+        ctx.exit(0 if test(paths[0], format) else 1)
     damaged = _repaired(paths[0], output, format) if repair or output else _checked(paths, store, format)
     ctx.exit(5 if damaged else 0)
 

@@ -89,11 +89,15 @@ def window_of(state: State, model: str, *, own: bool = True) -> tuple[int, str]:
         return (taught, "the endpoint") if taught and taught < configured else (configured, "settings")
     if taught:
         return taught, "the endpoint"
+    listed = known_window(model)
+    return (listed, "the table of known models") if listed else (GUESS, "a guess")
+
+
+def known_window(model: str) -> int | None:
+    """The window of a model by its name."""
     name = model.rpartition("/")[2].lower()
     fits = [known for known in KNOWN if name.startswith(known)]
-    if fits:
-        return KNOWN[max(fits, key=len)], "the table of known models"
-    return GUESS, "a guess"
+    return KNOWN[max(fits, key=len)] if fits else None
 
 
 def models(state: State) -> tuple[str, ...]:

@@ -132,6 +132,16 @@ def refused(answer: str | None, target: int, source_tokens: float, covered: rang
     return None
 
 
+def shifted(text: str, after: int, by: int) -> str:
+    """The text with every record that it cites behind record `after` moved on by so many."""
+
+    def moved(number: re.Match[str]) -> str:
+        found = int(number[0])
+        return str(found + by if found > after else found)
+
+    return _CITED.sub(lambda cited: _NUMBERS.sub(moved, cited[0]), text)
+
+
 def note(text: str, first: int, last: int) -> str:
     return f'[Summary of records {first} to {last}; ExpandHistory(ids="{first}-{last}") gives the originals]\n{text.strip()}'
 

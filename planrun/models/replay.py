@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from planrun.core.events import Purpose
 from planrun.core.messages import compact_json
 from planrun.errors import PlanrunError, ReplayMismatch
 from planrun.models.base import ModelRequest, Reply
@@ -20,21 +21,32 @@ _CONTEXT = 40  # characters shown before the first difference of two lines
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One recorded answer, or the error that came instead. `digest` is that of the request that it answered; `messages` gives that
-    request's messages in wire form, and is called only to explain a difference. `after` is the number of step requests that had
+    """One recorded answer, or the error that came instead. `digest` is that of the request that it answered, `seq` its record,
+    `purpose` what it was for; `messages` gives its messages in wire form, and is called only to explain a difference. `after` is the number of step requests that had
     been answered when the answer to a summary came; None where none ever came."""
 
     digest: str
     reply: Reply | PlanrunError
     messages: Callable[[], list[dict[str, Any]]] = list
     after: int | None = 0
+    seq: int = 0
+    purpose: Purpose = "step"
+
+
+Accepts = Callable[[Recorded, ModelRequest], bool]
+
+
+def _never(recorded: Recorded, request: ModelRequest) -> bool:
+    return False
 
 
 class ReplayModel:
     """Answers step request number N with answer number N, and a request for a summary with the next one of its digest. Raises
-    ReplayMismatch, and what was recorded as an error. It is Paced: see models.base."""
+    ReplayMismatch, and what was recorded as an error. `accepts` says of a request that is not the recorded one whether it gets
+    its answer all the same. It is Paced: see models.base."""
 
-    def __init__(self, answers: Sequence[Recorded], summaries: Sequence[Recorded] = ()) -> None:
+    def __init__(self, answers: Sequence[Recorded], summaries: Sequence[Recorded] = (), accepts: Accepts = _never) -> None:
+        self._accepts = accepts
         self._answers = answers
         self._summaries = list(summaries)
         self._next = 0
@@ -43,7 +55,7 @@ class ReplayModel:
     def due(self, request: ModelRequest) -> bool:
         """Whether the recording had the answer to this summary by now. One that it does not know is due, and fails."""
         with self._lock:
-            recorded = next((s for s in self._summaries if s.digest == request.digest), None)
+            recorded = next((s for s in self._summaries if self._fits(s, request)), None)
             return recorded is None or (recorded.after is not None and recorded.after <= self._next)
 
     def complete(self, request: ModelRequest) -> Reply:
@@ -53,9 +65,12 @@ class ReplayModel:
             raise recorded
         return recorded
 
+    def _fits(self, recorded: Recorded, request: ModelRequest) -> bool:
+        return recorded.digest == request.digest or self._accepts(recorded, request)
+
     def _summary(self, request: ModelRequest) -> Reply | PlanrunError:
         for position, recorded in enumerate(self._summaries):
-            if recorded.digest == request.digest:
+            if self._fits(recorded, request):
                 del self._summaries[: position + 1]
                 return recorded.reply
         raise ReplayMismatch(f"the recording has no summary of what is to be summed up here ({len(self._summaries)} are left)")
@@ -69,7 +84,7 @@ class ReplayModel:
             if recorded.digest != request.digest and isinstance(recorded.reply, PlanrunError):
                 self._next = number  # what the error taught is known already
                 continue
-            if recorded.digest != request.digest:
+            if not self._fits(recorded, request):
                 shown = difference(recorded.messages(), _messages(request.body))
                 raise ReplayMismatch(f"request {number} is not the recorded one (- recorded, + now): {shown}")
             self._next = number

@@ -68,6 +68,7 @@ class LoopbackServer:
         self._stopping = threading.Event()
         self._http: _Server | None = None
         self._failures: list[Exception] = []
+        self.models: list[dict[str, Any]] | None = None  # what GET /models lists; None: there is no such list
 
     @property
     def url(self) -> str:
@@ -113,6 +114,8 @@ class LoopbackServer:
         with self._lock:
             self.requests.append(request)
         if not request.raw:
+            if self.models is not None and request.path.endswith("/models"):
+                return raw(200, json.dumps({"object": "list", "data": self.models}))
             return raw(404, '{"error": {"message": "only POST is served here"}}')
         try:
             return self._script(request.body)

@@ -1,0 +1,322 @@
+"""The crash matrix of a recorded session: its log cut everywhere, each cut resumed, each resume compared with the whole run.
+
+    for cut in matrix(Path(".thclaws/sessions/20260131-0915.jsonl")):
+        assert not cut.faults, f"{cut}: {cut.faults}"
+
+Nothing of the session is run: its model, tools, commands, checks, hooks and people answer what is on record (`recorded`), in
+a folder of its own. So anybody can test a plan with a session that it made. The time it takes grows with the square of the
+number of records."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from planrun import api
+from planrun.core import prompts, summaries
+from planrun.core.events import CallStarted, Compacted, Noted, Requested, Responded, Said
+from planrun.core.messages import compact_json
+from planrun.core.records import Record
+from planrun.core.state import Spend, State
+from planrun.errors import PlanrunError, SessionDamaged
+from planrun.models.base import ModelRequest, Reply
+from planrun.models.replay import Recorded, ReplayModel
+from planrun.replaying import replay_of
+from planrun.session.following import follow
+from planrun.session.log import GENESIS, line_digest
+from planrun.settings import Flags
+from planrun.testing.recorded import RecordedWorld
+
+Where = Literal["half", "unended", "whole"]
+WHERE: tuple[Where, ...] = ("half", "unended", "whole")
+_NAME = "cut"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A log that ends with record `record`: with half of its line, with the line but not its newline, or after the fsync (`whole`).
+    `faults` say what a resume of it did otherwise than the whole run; `executions` is what was asked to run after it."""
+
+    record: int
+    where: Where
+    type: str
+    faults: tuple[str, ...] = ()
+    executions: int = 0
+
+    def __str__(self) -> str:
+        return f"record {self.record} ({self.type}), {self.where}"
+
+
+@dataclass(slots=True)
+class _Whole:
+    """The recorded session, moved to a folder: its lines, its records, the state after each."""
+
+    folder: Path
+    path: Path
+    lines: list[bytes]
+    records: list[Record]
+    states: list[State]
+    end: State = field(default_factory=State)
+
+
+def matrix(path: Path, only: Container[int] | None = None) -> Iterator[Cut]:
+    """Every cut of the log at `path` in its order, or those at some records, with its faults. Raises SessionDamaged where it cannot
+    be read."""
+    with tempfile.TemporaryDirectory(prefix="planrun-crash-") as made:
+        whole = _moved(path, Path(made).resolve())
+        last = _resumed(whole, len(whole.lines), "whole")
+        if isinstance(last, str):
+            raise SessionDamaged(f"{path}: the whole session cannot be resumed from its own record: {last}")
+        whole.end = last.state
+        for number, record in enumerate(whole.records, 1):
+            for where in WHERE if only is None or number in only else ():
+                if number > 1 or where != "half":  # half a header is no session
+                    yield _judged(whole, Cut(number, where, record.event.type))
+
+
+def _moved(path: Path, folder: Path) -> _Whole:
+    """The log with another working directory: nothing of the real one is looked at."""
+    workspace = folder / "workspace"
+    (workspace / ".thclaws").mkdir(parents=True)
+    lines, prev = [], GENESIS
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            body: dict[str, Any] = json.loads(line)
+        except ValueError:
+            continue  # a torn end; anything else `follow` names
+        if body.get("type") == "session":
+            body |= {"cwd": str(workspace), "plan_path": str(workspace / "plan.yaml")}
+        lines.append(compact_json(body | {"prev": prev}).encode("utf-8"))
+        prev = line_digest(lines[-1])
+    moved = folder / "whole.jsonl"
+    moved.write_bytes(b"".join(line + b"\n" for line in lines))
+    whole = _Whole(workspace, moved, lines, [], [State()])
+    for record, state in follow(moved, api.read_plan):
+        whole.records.append(record)
+        whole.states.append(state)
+    settings = _settings(whole.states[-1].settings)
+    (workspace / ".thclaws" / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    return whole
+
+
+def _settings(public: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a record as the file that would give them; what only the command line can say is `_flags`."""
+    camel = {
+        "model": public.get("model"),
+        "summaryModel": public.get("summary_model"),
+        "planContextStrategy": public.get("context"),
+        "modelOverrides": {name: _camel(row) for name, row in (public.get("model_overrides") or {}).items()},
+        "permissions": public.get("permissions"),
+        "hooks": {event: [_camel(hook) for hook in hooks] for event, hooks in (public.get("hooks") or {}).items()},
+        "compaction": _camel(public.get("compaction") or {}),
+    }
+    return {key: value for key, value in camel.items() if value is not None}
+
+
+def _camel(table: dict[str, Any]) -> dict[str, Any]:
+    from pydantic.alias_generators import to_camel
+
+    return {to_camel(key): value for key, value in table.items() if value is not None}
+
+
+def _flags(public: dict[str, Any]) -> Flags:
+    limits = public.get("limits") or {}
+    return Flags(
+        window=public.get("window"),
+        max_cost=limits.get("cost_usd"),
+        max_tokens=limits.get("tokens"),
+        max_turns=limits.get("turns"),
+    )
+
+
+@dataclass(slots=True)
+class _Resume:
+    """A resume as it was watched: how it ended, what it asked to run, what was wrong with its first request."""
+
+    given: State
+    records: Sequence[Record]  # of the whole session
+    unsure: bool  # what the last answer cost is lost, and what it taught of the size of tokens
+    state: State = field(default_factory=State)
+    world: RecordedWorld | None = None
+    faults: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    asked: int = 0
+    cut: bool = False  # the context was cut since: numbers of records in it may differ
+    shift: int = 0  # how much higher the numbers of records are than in the recording
+    settled: Spend = field(default_factory=Spend)  # after the note that begins it, which counts a request that was cut off
+
+    def observe(self, record: Record, state: State) -> None:
+        if isinstance(record.event, Noted) and record.event.kind == "resumed":
+            self.settled = state.spend
+        self.interrupted = self.interrupted or (isinstance(record.event, Said) and record.event.status == "interrupted")
+        self.cut = self.cut or isinstance(record.event, Compacted)
+        self.asked += isinstance(record.event, Requested) and record.event.purpose == "step"
+        self.state = state
+
+    def accepts(self, recorded: Recorded, request: ModelRequest) -> bool:
+        """Whether this may stand for the recorded request. The first one may differ in the note on an interrupted call; later ones
+        in the numbers of records too, as those of a resume are higher."""
+        if recorded.purpose != request.purpose:
+            return False
+        self.shift = self.state.seq - recorded.seq
+        self.unsure = self.unsure or self.interrupted
+        due = any(isinstance(r.event, Compacted) for r in self.records[self.given.seq : recorded.seq])
+        if request.purpose != "step" or (self.unsure and (self.asked > 1 or self.cut or due)):
+            return True  # another size of the context lets it be cut elsewhere
+        now, then = json.loads(request.body)["messages"], recorded.messages()
+        if self.interrupted:
+            now = [m if n.get("content") == prompts.INTERRUPTED else n for m, n in zip(then, now, strict=False)] + now[
+                len(then) :
+            ]
+        if self.asked > 1 or self.cut:
+            return _without_numbers(now) == _without_numbers(then)
+        return bool(now == then)
+
+
+def _without_numbers(messages: list[dict[str, Any]]) -> list[str]:
+    return [re.sub(r"\d+", "#", compact_json(m)) for m in messages]
+
+
+class _Answers:
+    """The recorded model. Its summaries cite records by the numbers that they have now."""
+
+    def __init__(self, model: ReplayModel, resume: _Resume) -> None:
+        self._model, self._resume = model, resume
+
+    def due(self, request: ModelRequest) -> bool:
+        return self._model.due(request)
+
+    def complete(self, request: ModelRequest) -> Reply:
+        reply = self._model.complete(request)
+        said = reply.message
+        if request.purpose == "step" or said is None or said.content is None:
+            return reply
+        text = summaries.shifted(said.content, self._resume.given.seq, self._resume.shift)
+        return replace(reply, message=replace(said, content=text))
+
+
+def _resumed(whole: _Whole, number: int, where: Where) -> _Resume | str:
+    """The cut, resumed; or why it could not be."""
+    given = number - (where == "half")
+    log = whole.folder / ".thclaws" / "sessions" / f"{_NAME}.jsonl"
+    log.parent.mkdir(exist_ok=True)
+    for old in log.parent.glob(f"{_NAME}.*"):
+        old.unlink()
+    last = whole.lines[number - 1]
+    end = {"half": last[: len(last) // 2], "unended": last, "whole": last + b"\n"}[where]
+    log.write_bytes(b"".join(line + b"\n" for line in whole.lines[: number - 1]) + end)
+    found = _Resume(whole.states[given], whole.records, _answered(whole.records[:given]))
+    found.world = RecordedWorld(whole.records, given)
+    recorded = replay_of(whole.path, whole.states[given].replies, api.read_plan, accepts=found.accepts)
+    model = _Answers(recorded, found)
+    public, options = whole.states[-1].settings, whole.states[-1].options
+    until = options.get("until")
+    ask = api.Ask(flags=_flags(public), approve="ask", until=until if isinstance(until, str) else None)
+    front = api.Front(observers=(found.observe,), human=found.world)
+    environ = {"XDG_CONFIG_HOME": str(whole.folder / "none")}
+    seams = api.Seams(models=lambda name: model, world=found.world)
+    try:
+        api.resume(_NAME, ask, front, cwd=whole.folder, environ=environ, seams=seams)
+    except PlanrunError as error:
+        return f"{type(error).__name__}: {error}"
+    return found
+
+
+def _judged(whole: _Whole, cut: Cut) -> Cut:
+    found = _resumed(whole, cut.record, cut.where)
+    if isinstance(found, str):
+        return replace(cut, faults=(found,))
+    given = cut.record - (cut.where == "half")
+    faults = [*found.faults, *_outcome(whole.end, found.state), *_effects(whole, given, found), *_totals(whole, given, found)]
+    return replace(cut, faults=tuple(faults), executions=sum(found.world.executed.values()) if found.world else 0)
+
+
+def _outcome(expected: State, found: State) -> Iterator[str]:
+    """Outputs, statuses and attempts of the steps, and how it ended."""
+    for step, then, now in zip(expected.need_plan().steps, expected.steps, found.steps, strict=True):
+        for name in ("status", "attempt", "output"):
+            if getattr(then, name) != getattr(now, name):
+                yield f"step {step.id}: {name} is {getattr(now, name)!r}, expected {getattr(then, name)!r}"
+    due, ended = expected.ended, found.ended
+    if due is None or ended is None or (due.outcome, due.output) != (ended.outcome, ended.output):
+        yield f"it ended {ended and f'{ended.outcome}: {ended.reason}'}, expected {due and f'{due.outcome}: {due.reason}'}"
+
+
+def _effects(whole: _Whole, given: int, found: _Resume) -> Iterator[str]:
+    """Each call ran as often as in the whole run; one that was cut off and may be repeated, once more."""
+    expected = Counter(r.event.call_id for r in whole.records if isinstance(r.event, CallStarted))
+    before = Counter(r.event.call_id for r in whole.records[:given] if isinstance(r.event, CallStarted))
+    after = found.world.executed if found.world else Counter()
+    repeated = {c for c in found.given.in_flight if c in after}
+    for call_id in sorted(expected.keys() | after.keys()):
+        name = next(
+            (r.event.name for r in whole.records if isinstance(r.event, CallStarted) and r.event.call_id == call_id), ""
+        )
+        times, due = before[call_id] + after[call_id], expected[call_id] + (call_id in repeated)
+        if times != due or (call_id in repeated and name not in _repeatable()):
+            yield f"{name} ({call_id}) was asked for {times} times, expected {expected[call_id]}"
+
+
+def _repeatable() -> frozenset[str]:
+    return frozenset({"run", "verify", *(t.name for t in api.all_tools() if t.read_only)})
+
+
+def _totals(whole: _Whole, given: int, found: _Resume) -> Iterator[str]:
+    """Requests and tokens: those of the whole run, and what the resume counts for a request that was cut off."""
+    expected = whole.end.spend
+    for lost in _not_asked(whole, given):
+        expected = _sum(expected, lost, -1)
+    expected = _sum(expected, _sum(found.settled, found.given.spend, -1), 1)
+    last = whole.records[given - 1].event
+    if isinstance(last, Responded) and last.purpose != "step" and last.error is None:  # a summary not in force: asked for again
+        expected = _sum(expected, _sum(whole.states[given].spend, whole.states[given - 1].spend, -1), 1)
+    now = found.state.spend
+    names = ("requests",) if expected.estimated or now.estimated else ("requests", "prompt_tokens", "completion_tokens")
+    for name in names:
+        if getattr(now, name) != getattr(expected, name):
+            yield f"{name}: {getattr(now, name):,}, expected {getattr(expected, name):,}"
+
+
+def _not_asked(whole: _Whole, given: int) -> Iterator[Spend]:
+    """What recorded answers behind the cut had cost that a resume does not ask for: an answer that is on record already, and
+    failures of the endpoint, which a recording leaves out."""
+    answered = _answered(whole.records[:given])
+    for position, record in enumerate(whole.records[given:], given):
+        if not isinstance(record.event, Responded):
+            continue
+        failed = record.event.error is not None and record.event.purpose == "step" and not _taught(whole.records, position)
+        if failed or (answered and record.event.purpose == "step"):
+            yield _sum(whole.states[position + 1].spend, whole.states[position].spend, -1)
+        answered = answered and record.event.purpose != "step"
+
+
+def _answered(given: Sequence[Record]) -> bool:
+    """Whether the last request has its answer on record, but not what it cost."""
+    for record in reversed(given):
+        if isinstance(record.event, Responded) and record.event.purpose == "step":
+            return False
+        if isinstance(record.event, Said) and record.event.origin == "model":
+            return True
+        if isinstance(record.event, Requested) and record.event.purpose == "step":
+            return False
+    return False
+
+
+def _taught(records: Sequence[Record], position: int) -> bool:
+    follower = records[position + 1].event if position + 1 < len(records) else None
+    return follower is not None and follower.type == "limit"
+
+
+def _sum(one: Spend, other: Spend, sign: int) -> Spend:
+    return Spend(
+        requests=one.requests + sign * other.requests,
+        prompt_tokens=one.prompt_tokens + sign * other.prompt_tokens,
+        completion_tokens=one.completion_tokens + sign * other.completion_tokens,
+        estimated=one.estimated and other.estimated if sign < 0 else one.estimated or other.estimated,
+    )
