@@ -23,7 +23,7 @@ def try_endpoint(model: str | None, base_url: str | None, format: str) -> int:
         checks.append(check)
         if format == "text":
             advice = f" ({check.advice})" if check.advice else ""
-            say(one_line(f"{check.status:<8} {check.name}: {check.text}{advice}", 600))
+            say(f"{check.status:<8} " + one_line(f"{check.name}: {check.text}{advice}", 600))
     if format == "json":
         rows = [{"check": c.name, "status": c.status, "message": c.text, "advice": c.advice or None} for c in checks]
         say_json({"model": endpoint.model, "checks": rows})

@@ -21,10 +21,10 @@ from typing import Any, Literal
 from planrun import api
 from planrun.core import prompts, summaries
 from planrun.core.events import CallStarted, Compacted, Noted, Requested, Responded, Said
-from planrun.core.messages import compact_json
+from planrun.core.messages import Message, compact_json
 from planrun.core.records import Record
 from planrun.core.state import Spend, State
-from planrun.errors import PlanrunError, SessionDamaged
+from planrun.errors import PlanrunError, ReplayMismatch, SessionDamaged
 from planrun.models.base import ModelRequest, Reply
 from planrun.models.replay import Recorded, ReplayModel
 from planrun.replaying import replay_of
@@ -36,6 +36,7 @@ from planrun.testing.recorded import RecordedWorld
 Where = Literal["half", "unended", "whole"]
 WHERE: tuple[Where, ...] = ("half", "unended", "whole")
 _NAME = "cut"
+_SUMMARY = "Facts: none\nDone: none\nFiles: none\nOpen: none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,7 @@ class _Resume:
     interrupted: bool = False
     asked: int = 0
     cut: bool = False  # the context was cut since: numbers of records in it may differ
+    extra: bool = False  # a summary was asked for that the recording has not, as the context has another size
     shift: int = 0  # how much higher the numbers of records are than in the recording
     settled: Spend = field(default_factory=Spend)  # after the note that begins it, which counts a request that was cut off
 
@@ -193,7 +195,13 @@ class _Answers:
         return self._model.due(request)
 
     def complete(self, request: ModelRequest) -> Reply:
-        reply = self._model.complete(request)
+        try:
+            reply = self._model.complete(request)
+        except ReplayMismatch:
+            if request.purpose == "step" or not self._resume.unsure:
+                raise
+            self._resume.extra = True
+            return Reply(Message("assistant", _SUMMARY), "stop")
         said = reply.message
         if request.purpose == "step" or said is None or said.content is None:
             return reply
@@ -269,6 +277,8 @@ def _repeatable() -> frozenset[str]:
 
 def _totals(whole: _Whole, given: int, found: _Resume) -> Iterator[str]:
     """Requests and tokens: those of the whole run, and what the resume counts for a request that was cut off."""
+    if found.extra:
+        return
     expected = whole.end.spend
     for lost in _not_asked(whole, given):
         expected = _sum(expected, lost, -1)

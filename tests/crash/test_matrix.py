@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from planrun.errors import SessionDamaged
 from planrun.models.base import Reply
 from planrun.testing.matrix import Cut, matrix
 from planrun.testing.model import call, calls, done, say
+from tests.cli.logs import bodies, write
 from tests.core.pressing import SUMMARY
 from tests.runner.driving import Project, Yes, project, shell, step
 from tests.runner.test_window import summarises
