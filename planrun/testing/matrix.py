@@ -29,7 +29,7 @@ from planrun.models.base import ModelRequest, Reply
 from planrun.models.replay import Recorded, ReplayModel
 from planrun.replaying import replay_of
 from planrun.session.following import follow
-from planrun.session.log import GENESIS, line_digest
+from planrun.session.reader import GENESIS, line_digest
 from planrun.settings import Flags
 from planrun.testing.recorded import RecordedWorld
 
