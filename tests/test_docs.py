@@ -16,6 +16,7 @@ import pytest
 from planrun import api
 from planrun.models.base import Reply
 from planrun.planfile import load, parse
+from planrun.settings import Flags, resolve
 from planrun.testing.model import call, done
 from tests.support import Scratch, last_user, tool_results
 
@@ -27,6 +28,17 @@ def planrun(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedP
     env = {"PATH": os.environ["PATH"], "HOME": str(cwd), "PYTHONPATH": str(ROOT), "CI": "1", **environ}
     return subprocess.run(
         [sys.executable, "-m", "planrun", *arguments], cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_the_settings_of_the_readme_are_read(tmp_path: Path) -> None:
+    block = (ROOT / "README.md").read_text(encoding="utf-8").split("```json\n")[1].split("```")[0]
+    path = tmp_path / ".thclaws" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(block, encoding="utf-8")
+    found = resolve(tmp_path, Flags(), {"XDG_CONFIG_HOME": str(tmp_path / "none")}, None)
+    assert {name for name, _, origin in found.describe() if origin == str(path)} >= set(
+        "model base_url model_overrides permissions.allow permissions.deny hooks sandbox".split()
     )
 
 
