@@ -109,7 +109,7 @@ def _deliver(shown: Shown, found: dict[str, Json]) -> None:
         try:
             write(shown, found)
         except OSError as error:
-            complain(f"planrun: cannot write {error.filename}: {error.strerror or error}")
+            complain(f"planrun: cannot write {error.filename or 'the result'}: {error.strerror or error}")
 
 
 def _write_summary(shown: Shown, found: dict[str, Json]) -> None:

@@ -27,9 +27,12 @@ class RawLines:
     def _copy(self) -> None:
         if self._path is None or self._out is None:
             return
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            new = file.read()
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                new = file.read()
+        except OSError:  # a log that is not there any more stops the run where it is next synced, with the reason
+            return
         self._offset += len(new)
         try:
             self._out.write(new)
