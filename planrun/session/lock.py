@@ -31,7 +31,9 @@ def acquire(file: BinaryIO, path: Path) -> None:
                 raise SessionBusy(f"session {path.stem} is being run by {_who(path)}; wait for it or stop it first") from error
             time.sleep(_PAUSE)
         except OSError as error:
-            raise OSError(error.errno, f"{error.strerror} (this file system cannot lock files, which a session needs)") from error
+            raise OSError(
+                error.errno, f"{error.strerror} (this file system cannot lock files, which a session needs)"
+            ) from error
     with contextlib.suppress(OSError):  # it only tells others; on a full disk the log itself says what is wrong
         owner_of(path).write_text(f"pid {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
 
