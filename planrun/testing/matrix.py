@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any, Literal
 
 from planrun import api
 from planrun.core import prompts, summaries
-from planrun.core.events import CallStarted, Compacted, Noted, Requested, Responded, Said
+from planrun.core.events import Compacted, Noted, Requested, Said
 from planrun.core.messages import Message, compact_json
 from planrun.core.records import Record
 from planrun.core.state import Spend, State
@@ -31,6 +30,7 @@ from planrun.replaying import replay_of
 from planrun.session.following import follow
 from planrun.session.reader import GENESIS, line_digest
 from planrun.settings import Flags
+from planrun.testing.comparing import answered, effects, outcome, totals
 from planrun.testing.recorded import RecordedWorld
 
 Where = Literal["half", "unended", "whole"]
@@ -55,7 +55,7 @@ class Cut:
 
 
 @dataclass(slots=True)
-class _Whole:
+class Whole:
     """The recorded session, moved to a folder: its lines, its records, the state after each."""
 
     folder: Path
@@ -81,7 +81,7 @@ def matrix(path: Path, only: Container[int] | None = None) -> Iterator[Cut]:
                     yield _judged(whole, Cut(number, where, record.event.type))
 
 
-def _moved(path: Path, folder: Path) -> _Whole:
+def _moved(path: Path, folder: Path) -> Whole:
     """The log with another working directory: nothing of the real one is looked at."""
     workspace = folder / "workspace"
     (workspace / ".thclaws").mkdir(parents=True)
@@ -97,7 +97,7 @@ def _moved(path: Path, folder: Path) -> _Whole:
         prev = line_digest(lines[-1])
     moved = folder / "whole.jsonl"
     moved.write_bytes(b"".join(line + b"\n" for line in lines))
-    whole = _Whole(workspace, moved, lines, [], [State()])
+    whole = Whole(workspace, moved, lines, [], [State()])
     for record, state in follow(moved, api.read_plan):
         whole.records.append(record)
         whole.states.append(state)
@@ -137,7 +137,7 @@ def _flags(public: dict[str, Any]) -> Flags:
 
 
 @dataclass(slots=True)
-class _Resume:
+class Resume:
     """A resume as it was watched: how it ended, what it asked to run, what was wrong with its first request."""
 
     given: State
@@ -188,7 +188,7 @@ def _without_numbers(messages: list[dict[str, Any]]) -> list[str]:
 class _Answers:
     """The recorded model. Its summaries cite records by the numbers that they have now."""
 
-    def __init__(self, model: ReplayModel, resume: _Resume) -> None:
+    def __init__(self, model: ReplayModel, resume: Resume) -> None:
         self._model, self._resume = model, resume
 
     def due(self, request: ModelRequest) -> bool:
@@ -209,7 +209,7 @@ class _Answers:
         return replace(reply, message=replace(said, content=text))
 
 
-def _resumed(whole: _Whole, number: int, where: Where) -> _Resume | str:
+def _resumed(whole: Whole, number: int, where: Where) -> Resume | str:
     """The cut, resumed; or why it could not be."""
     given = number - (where == "half")
     log = whole.folder / ".thclaws" / "sessions" / f"{_NAME}.jsonl"
@@ -219,7 +219,7 @@ def _resumed(whole: _Whole, number: int, where: Where) -> _Resume | str:
     last = whole.lines[number - 1]
     end = {"half": last[: len(last) // 2], "unended": last, "whole": last + b"\n"}[where]
     log.write_bytes(b"".join(line + b"\n" for line in whole.lines[: number - 1]) + end)
-    found = _Resume(whole.states[given], whole.records, _answered(whole.records[:given]))
+    found = Resume(whole.states[given], whole.records, answered(whole.records[:given]))
     found.world = RecordedWorld(whole.records, given)
     recorded = replay_of(whole.path, whole.states[given].replies, api.read_plan, accepts=found.accepts)
     model = _Answers(recorded, found)
@@ -236,97 +236,10 @@ def _resumed(whole: _Whole, number: int, where: Where) -> _Resume | str:
     return found
 
 
-def _judged(whole: _Whole, cut: Cut) -> Cut:
+def _judged(whole: Whole, cut: Cut) -> Cut:
     found = _resumed(whole, cut.record, cut.where)
     if isinstance(found, str):
         return replace(cut, faults=(found,))
     given = cut.record - (cut.where == "half")
-    faults = [*found.faults, *_outcome(whole.end, found.state), *_effects(whole, given, found), *_totals(whole, given, found)]
+    faults = [*found.faults, *outcome(whole.end, found.state), *effects(whole, given, found), *totals(whole, given, found)]
     return replace(cut, faults=tuple(faults), executions=sum(found.world.executed.values()) if found.world else 0)
-
-
-def _outcome(expected: State, found: State) -> Iterator[str]:
-    """Outputs, statuses and attempts of the steps, and how it ended."""
-    for step, then, now in zip(expected.need_plan().steps, expected.steps, found.steps, strict=True):
-        for name in ("status", "attempt", "output"):
-            if getattr(then, name) != getattr(now, name):
-                yield f"step {step.id}: {name} is {getattr(now, name)!r}, expected {getattr(then, name)!r}"
-    due, ended = expected.ended, found.ended
-    if due is None or ended is None or (due.outcome, due.output) != (ended.outcome, ended.output):
-        yield f"it ended {ended and f'{ended.outcome}: {ended.reason}'}, expected {due and f'{due.outcome}: {due.reason}'}"
-
-
-def _effects(whole: _Whole, given: int, found: _Resume) -> Iterator[str]:
-    """Each call ran as often as in the whole run; one that was cut off and may be repeated, once more."""
-    expected = Counter(r.event.call_id for r in whole.records if isinstance(r.event, CallStarted))
-    before = Counter(r.event.call_id for r in whole.records[:given] if isinstance(r.event, CallStarted))
-    after = found.world.executed if found.world else Counter()
-    repeated = {c for c in found.given.in_flight if c in after}
-    for call_id in sorted(expected.keys() | after.keys()):
-        name = next(
-            (r.event.name for r in whole.records if isinstance(r.event, CallStarted) and r.event.call_id == call_id), ""
-        )
-        times, due = before[call_id] + after[call_id], expected[call_id] + (call_id in repeated)
-        if times != due or (call_id in repeated and name not in _repeatable()):
-            yield f"{name} ({call_id}) was asked for {times} times, expected {expected[call_id]}"
-
-
-def _repeatable() -> frozenset[str]:
-    return frozenset({"run", "verify", *(t.name for t in api.all_tools() if t.read_only)})
-
-
-def _totals(whole: _Whole, given: int, found: _Resume) -> Iterator[str]:
-    """Requests and tokens: those of the whole run, and what the resume counts for a request that was cut off."""
-    if found.extra:
-        return
-    expected = whole.end.spend
-    for lost in _not_asked(whole, given):
-        expected = _sum(expected, lost, -1)
-    expected = _sum(expected, _sum(found.settled, found.given.spend, -1), 1)
-    last = whole.records[given - 1].event
-    if isinstance(last, Responded) and last.purpose != "step" and last.error is None:  # a summary not in force: asked for again
-        expected = _sum(expected, _sum(whole.states[given].spend, whole.states[given - 1].spend, -1), 1)
-    now = found.state.spend
-    names = ("requests",) if expected.estimated or now.estimated else ("requests", "prompt_tokens", "completion_tokens")
-    for name in names:
-        if getattr(now, name) != getattr(expected, name):
-            yield f"{name}: {getattr(now, name):,}, expected {getattr(expected, name):,}"
-
-
-def _not_asked(whole: _Whole, given: int) -> Iterator[Spend]:
-    """What recorded answers behind the cut had cost that a resume does not ask for: an answer that is on record already, and
-    failures of the endpoint, which a recording leaves out."""
-    answered = _answered(whole.records[:given])
-    for position, record in enumerate(whole.records[given:], given):
-        if not isinstance(record.event, Responded):
-            continue
-        failed = record.event.error is not None and record.event.purpose == "step" and not _taught(whole.records, position)
-        if failed or (answered and record.event.purpose == "step"):
-            yield _sum(whole.states[position + 1].spend, whole.states[position].spend, -1)
-        answered = answered and record.event.purpose != "step"
-
-
-def _answered(given: Sequence[Record]) -> bool:
-    """Whether the last request has its answer on record, but not what it cost."""
-    for record in reversed(given):
-        if isinstance(record.event, Responded) and record.event.purpose == "step":
-            return False
-        if isinstance(record.event, Said) and record.event.origin == "model":
-            return True
-        if isinstance(record.event, Requested) and record.event.purpose == "step":
-            return False
-    return False
-
-
-def _taught(records: Sequence[Record], position: int) -> bool:
-    follower = records[position + 1].event if position + 1 < len(records) else None
-    return follower is not None and follower.type == "limit"
-
-
-def _sum(one: Spend, other: Spend, sign: int) -> Spend:
-    return Spend(
-        requests=one.requests + sign * other.requests,
-        prompt_tokens=one.prompt_tokens + sign * other.prompt_tokens,
-        completion_tokens=one.completion_tokens + sign * other.completion_tokens,
-        estimated=one.estimated and other.estimated if sign < 0 else one.estimated or other.estimated,
-    )
