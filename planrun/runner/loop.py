@@ -80,6 +80,8 @@ class Runner:
     def append(self, event: Event) -> None:
         """Write, fold, publish. What has effects outside calls `log.sync` first, so nothing is announced before it is durable."""
         record = self.world.log.append(event)
+        if isinstance(event, Ended):  # how it ended is told by those who see the record
+            self.world.log.sync()
         self.state = apply(self.state, record, self.world.read_plan)
         for observe in self.observers:
             observe(record, self.state)
