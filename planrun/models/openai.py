@@ -55,6 +55,7 @@ class OpenAIModel:
             raise ConfigError("the API key has characters that no header can carry: look for a line break or a quote in it")
         self._accept = "text/event-stream, application/json" if stream else "application/json"
         self._connect, self._read, self._total = connect_timeout, read_timeout, total_timeout
+        self._answered = False
         self._made: openai.OpenAI | None = None
         self._lock = threading.Lock()
 
@@ -70,11 +71,12 @@ class OpenAIModel:
                 body = _Body(response, deadline, own_limit)
                 reply = read_reply(response.headers.get("content-type", ""), body)
                 body.finish()
+                self._answered = True
                 return reply
             finally:
                 response.close()
         except AnswerFault as error:
-            raise raised(masked(_explained(error.fault), self._key), self.url) from None
+            raise raised(masked(self._explained(error.fault), self._key), self.url) from None
 
     def close(self) -> None:
         """Close the connections that are kept open."""
@@ -106,6 +108,14 @@ class OpenAIModel:
         except openai.APIConnectionError as error:
             fault = _transport_fault(error.__cause__ or error)
             raise AnswerFault(replace(fault, message=one_line(f"{self.url}: {fault.message}"))) from None
+
+    def _explained(self, fault: Fault) -> Fault:
+        if fault.kind == "refused" and _STREAM.search(fault.message):
+            return replace(fault, message=one_line(f"the endpoint refuses streamed answers: {fault.message}"))
+        if fault.kind == "protocol" and self._answered:
+            # The address is right: it is a gateway before it that speaks for itself for a while.
+            return replace(fault, kind="server", retryable=True, message=one_line(f"no answer of the API's: {fault.message}"))
+        return fault
 
     def _client(self) -> openai.OpenAI:
         with self._lock:
@@ -209,12 +219,6 @@ def _on_response(response: httpx2.Response) -> None:
 
 def _refuse(response: httpx2.Response) -> NoReturn:
     raise AnswerFault(classify(response.status_code, response.text, dict(response.headers)))
-
-
-def _explained(fault: Fault) -> Fault:
-    if fault.kind == "refused" and _STREAM.search(fault.message):
-        return replace(fault, message=one_line(f"the endpoint refuses streamed answers: {fault.message}"))
-    return fault
 
 
 def _transport_fault(error: BaseException) -> Fault:

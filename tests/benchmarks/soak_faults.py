@@ -88,7 +88,7 @@ class Faults:
             if kind == "too long" and len(json.dumps(body)) < WINDOW * 2:
                 kind = "429"  # no endpoint says so of a request that is small
             if kind == "HTML 200" and self.chance.random() < 0.8:
-                kind = "503"  # it ends the run: the harness resumes it
+                kind = "503"  # it ends a run that it meets first: the harness resumes it
             self.counts[kind] += 1
         if kind == "too long":
             return error(400, f"This model's maximum context length is {WINDOW} tokens.", "context_length_exceeded")

@@ -128,12 +128,12 @@ def test_cfg_01_without_v1_the_hint_is_given() -> None:
 
 
 def test_credentials_of_the_address() -> None:
-    with LoopbackServer([text("hi"), raw(404)]) as server:
+    with LoopbackServer([raw(404), text("hi")]) as server:
         host = server.origin.removeprefix("http://")
         model = OpenAIModel(f"http://me:pw@{host}/v1", "")
-        model.complete(request())
         with pytest.raises(ConfigError) as caught:
             model.complete(request())
+        model.complete(request())
     assert server.requests[0].headers["authorization"].startswith("Basic ")
     assert "pw" not in str(caught.value)
 
@@ -178,6 +178,21 @@ def test_broken_answers_may_be_asked_again(answer: Any, kind: str) -> None:
     failed = failure(answer)
     assert (failed.kind, failed.fault.retryable) == (kind, True)
     assert str(failed)
+
+
+@pytest.mark.parametrize("status", [200, 404, 405])
+def test_a_page_is_no_api_at_first_and_a_fault_that_passes_once_it_has_answered(status: int) -> None:
+    page = raw(status, "<html><title>Down for maintenance</title></html>", {"Content-Type": "text/html"})
+    with LoopbackServer([page, text("hello"), page, text("again")]) as server:
+        model = OpenAIModel(server.url, KEY)
+        with pytest.raises(ConfigError, match="isn't an OpenAI-style API.*Down for maintenance"):
+            model.complete(request())
+        assert model.complete(request()).message == Message("assistant", "hello")
+        with pytest.raises(Failure, match="no answer of the API's: Down for maintenance") as caught:
+            model.complete(request())
+        assert (caught.value.kind, caught.value.fault.retryable) == ("server", True)
+        assert model.complete(request()).message == Message("assistant", "again")
+        model.close()
 
 
 def test_an_unknown_host_and_a_closed_port() -> None:
