@@ -19,6 +19,7 @@ from planrun.errors import ConfigError
 from planrun.textfile import Unreadable, decode, read_bytes
 
 _NEAR = 0.8
+_MOST = 5_000  # keys and values of a file
 _LONGEST = 60  # characters of a name that is compared with ours, or shown
 EVENTS = (
     "session_start",
@@ -149,6 +150,8 @@ def parse(data: bytes, name: str) -> Loaded:
         raise ConfigError(error.told(name)) from None
     except jsontext.JsonFault as fault:
         raise ConfigError(f"{name}:{fault.line}:{fault.column}: not JSON: {fault}") from None
+    if len(places) > _MOST:
+        raise ConfigError(f"{name}:1:1: it holds more than {_MOST:,} keys and values")
     if not isinstance(value, dict):
         raise ConfigError(f"{name}:1:1: expected an object with settings, {{...}}")
     faults = list(_near_misses(value))

@@ -182,6 +182,11 @@ def test_all_faults_of_a_file_at_once(place: Place) -> None:
     assert len(place.refusal('{"Model": 1, "limits": {"tokens": 0}, "hooks": 3}').splitlines()) == 3
 
 
+def test_a_file_of_many_keys_is_refused_at_once(place: Place) -> None:
+    keys = ", ".join(f'"modle{number}": 1' for number in range(50_000))
+    assert "more than 5,000 keys and values" in place.refusal(f"{{{keys}}}")
+
+
 def test_files_that_cannot_be_read(place: Place) -> None:
     place.project.write_bytes(b'{"model": "\xff"}')
     with pytest.raises(ConfigError, match="settings.json:1:12: not UTF-8: byte 0xff at byte offset 11"):
