@@ -20,7 +20,7 @@ from planrun.errors import PlanrunError, UsageError
 from planrun.settings import Flags
 from planrun.views.console import console
 from planrun.views.human import AtTerminal
-from planrun.views.result import refused, result
+from planrun.views.result import refused, result, withholds
 from planrun.views.stream import RawLines
 from planrun.views.words import block, one_line
 
@@ -103,6 +103,8 @@ def _failed(last: _Last, error: Exception) -> dict[str, Json]:
 
 
 def _deliver(shown: Shown, found: dict[str, Json]) -> None:
+    if withholds(found):
+        complain("planrun: an output that holds a secret is withheld here; `planrun output` prints it with the secret masked")
     if shown.format == "json":
         say_json(found)
     for write in (_write_summary, _write_junit, _append_markdown):

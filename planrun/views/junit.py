@@ -7,6 +7,7 @@ import re
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from planrun.core.plan import Json
+from planrun.views.inert import inert
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WORK = frozenset({"step_failed", "verify_failed", "output_invalid"})  # the work failed; anything else is an error around it
@@ -65,5 +66,6 @@ def _first_line(text: str) -> str:
 
 
 def _clean(value: Json) -> str:
-    """Text without the characters that XML 1.0 forbids, escaped or not (section 2.2, Char)."""
-    return _FORBIDDEN.sub("", value if isinstance(value, str) else json.dumps(value))
+    """Text in which the characters that XML 1.0 forbids (section 2.2, Char) and those that are not seen are JSON escapes."""
+    text = inert(value if isinstance(value, str) else json.dumps(value))
+    return _FORBIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

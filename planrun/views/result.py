@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
-from planrun.core.plan import Json
+from planrun.core.plan import Json, Plan
 from planrun.core.state import Spend, State, StepState
+from planrun.masking import formats
+
+WITHHELD = "[withheld: contains secret "
+_MASKED = re.compile(r"\[secret ([\w.-]{1,100})\]")
 
 
 def result(state: State, log_path: Path) -> dict[str, Json]:
@@ -19,11 +26,30 @@ def result(state: State, log_path: Path) -> dict[str, Json]:
         "outcome": ended.outcome if ended else None,
         "exit_code": ended.exit_code if ended else None,
         "reason": ended.reason if ended else None,
-        "output": dict(ended.output) if ended and ended.output is not None else None,
-        "steps": [_step(step.id, now) for step, now in steps],
+        "output": _safe(ended.output, plan) if ended else None,
+        "steps": [{**_step(step.id, now), "output": _safe(now.output, plan)} for step, now in steps],
         "usage": _usage(state.spend),
         "compactions": state.compactions,
     }
+
+
+def withholds(found: Mapping[str, Json]) -> bool:
+    """Whether an output was left out of the result."""
+    return WITHHELD in json.dumps([found["output"], found["steps"]], ensure_ascii=False)
+
+
+def _safe(output: Mapping[str, Json] | None, plan: Plan | None) -> dict[str, Json] | None:
+    """The fields of an output for files and logs of a CI system: one that holds a masked secret is withheld."""
+    if output is None:
+        return None
+    known = {*(plan.secrets if plan else ()), "OPENAI_API_KEY", "base-url-password", *formats.NAMES}
+
+    def shown(value: Json) -> Json:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        name = next((name for name in _MASKED.findall(text) if name in known), None)
+        return value if name is None else f"{WITHHELD}{name}]"
+
+    return {field: shown(value) for field, value in output.items()}
 
 
 def refused(outcome: str | None, exit_code: int, reason: str) -> dict[str, Json]:
@@ -48,7 +74,6 @@ def _step(step_id: str, now: StepState) -> dict[str, Json]:
         "status": now.status,
         "attempts": now.attempt,
         "turns": now.total_turns,
-        "output": now.output,
         "note": now.note,
         "seconds": round(now.seconds, 3),
         "prompt_tokens": now.spend.prompt_tokens,

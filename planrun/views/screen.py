@@ -6,6 +6,8 @@ import errno
 import os
 from typing import BinaryIO, TextIO
 
+from planrun.views.inert import inert
+
 _ASCII = str.maketrans(
     {
         "\N{HORIZONTAL ELLIPSIS}": "...",
@@ -61,7 +63,8 @@ class Screen:
             drop(self._stream)
 
     def line(self, text: str) -> None:
-        self.write(f"{text}\n")
+        """A line or several, which can do nothing to a terminal or a CI system."""
+        self.write(f"{inert(text)}\n")
         self.flush()
 
     def isatty(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from planrun.core.plan import Json
+from planrun.views.inert import inert
 from planrun.views.words import amount, duration, money
 
 _MARKUP = re.compile(r"[^\w\s,;%]|_")
@@ -61,6 +62,6 @@ def _cost(value: Json) -> float | None:
 
 def _data(value: Json) -> str:
     """One line of text in which all characters that Markdown or HTML could read as their own are references."""
-    text = " ".join(str(value).split())
+    text = inert(" ".join(str(value).split()))
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", text)

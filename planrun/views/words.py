@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.tools.text import clean
+from planrun.views.inert import inert, unseen
 
 
 def duration(seconds: float) -> str:
@@ -35,10 +36,10 @@ def plural(number: int, noun: str) -> str:
 
 def one_line(text: str, limit: int = 160) -> str:
     """`text` on one line of at most `limit` characters, free of control sequences."""
-    flat = " ".join(clean(text[: limit * 20]).split())
+    flat = unseen(" ".join(clean(text[: limit * 20]).split()))
     return flat if len(flat) <= limit else f"{flat[: limit - 3]}..."
 
 
 def block(text: str) -> str:
     """`text` with its lines kept, free of control sequences."""
-    return clean(text).strip("\n")
+    return inert(clean(text).strip("\n"))

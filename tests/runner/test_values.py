@@ -11,6 +11,7 @@ import pytest
 
 from planrun.errors import PlanrunError, UsageError
 from planrun.testing.model import call, done
+from planrun.views import result as views
 from tests.runner.driving import again, ask, contents, ended, project, reason, shell, statuses, step
 
 OK, INVALID = ("finished", 0), ("output_invalid", 1)
@@ -196,6 +197,8 @@ def test_secrets_are_masked_wherever_they_come_up(tmp_path: Path) -> None:
     assert "[secret MY_TOKEN]" in log and "[secret OPENAI_API_KEY]" in log
     assert result.state.steps[1].output == {"o": "got [secret MY_TOKEN]"}
     assert SECRET not in json.dumps(run.requests)
+    found = views.result(result.state, result.path)
+    assert found["output"] == {"o": "[withheld: contains secret MY_TOKEN]"} and views.withholds(found)
     assert run.log.stat().st_mode & 0o777 == 0o600
 
 
