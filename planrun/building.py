@@ -17,6 +17,7 @@ from planrun.counting import CountingJournal, counter
 from planrun.errors import ConfigError, UsageError
 from planrun.front import Ask, Front
 from planrun.masking.masker import Masker
+from planrun.masking.spellings import SHORTEST
 from planrun.models.base import Model
 from planrun.policy.permissions import Permissions, Rule, parse_rule
 from planrun.runner.acts import RealActs
@@ -101,6 +102,10 @@ def world(
     permissions, polling = rules(settings, plan)
     secrets = {n: environ[n] for n in plan.secrets if environ.get(n)}
     mask = masker(plan, settings, environ)
+    for name in mask.short:
+        front.notice(
+            f"the secret {name} is too short to be masked ({SHORTEST} characters are needed): it will stand in the log"
+        )
     workspace = Path(header.cwd)
     count = counter(settings.compaction.estimator, header.model)
     return World(

@@ -62,10 +62,11 @@ def _suggestion(name: str) -> str:
 
 
 def _say(text: str) -> None:
+    from planrun.masking.masker import Masker
     from planrun.views.screen import Screen
     from planrun.views.words import block
 
-    Screen(sys.stderr).line(block(text))
+    Screen(sys.stderr).line(block(Masker({"OPENAI_API_KEY": os.environ.get("OPENAI_API_KEY", "")})(text)))
 
 
 def _explained(ctx: click.Context, error: Exception) -> int:

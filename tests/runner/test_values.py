@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from planrun.errors import PlanrunError, UsageError
+from planrun.errors import ConfigError, PlanrunError, UsageError
 from planrun.testing.model import call, done
 from planrun.views import result as views
 from tests.runner.driving import again, ask, contents, ended, project, reason, shell, statuses, step
@@ -271,3 +271,15 @@ def test_the_environment_names_hold_over_a_resume(tmp_path: Path) -> None:
     run.run([], ask(until="a"))
     del run.environ["WHO"]
     assert run.resume([]).state.steps[1].output == {"v": "first"}
+
+
+def test_a_secret_in_what_a_run_is_given_is_refused_and_a_short_one_is_named(tmp_path: Path) -> None:
+    token = "ghp_" + "aB3d" * 9
+    run = project(tmp_path / "a", shell("a", f"echo {token}"))
+    with pytest.raises(ConfigError, match="github-token"):
+        run.run([])
+    assert not run.log.exists()
+    short = project(tmp_path / "b", shell("a", "true"), secrets=["PIN"])
+    short.environ["PIN"] = "1234"
+    assert ended(short.run([])) == OK
+    assert any("PIN is too short" in notice for notice in short.notices)
