@@ -61,6 +61,22 @@ def test_a_signal_ends_the_run_resumable(tmp_path: Path, number: signal.Signals)
     assert b"resume with: planrun resume s" in err and b"Traceback" not in err
 
 
+def test_what_a_killed_run_left_is_gone_after_the_next(tmp_path: Path) -> None:
+    fatal = 'until [ -s pid ]; do sleep 0.01; done; echo t=one > "$PLANRUN_OUTPUT"; [ -e again ] || { touch again; kill -9 $(cat pid); }'
+    plan = {"steps": [{"id": "a", "run": fatal, "output": {"t": "string"}}]}
+    (tmp_path / "plan.yaml").write_text(json.dumps(plan), encoding="utf-8")
+    temporary = {"TMPDIR": str(tmp_path / "tmp")}
+    (tmp_path / "tmp").mkdir()
+    with start(tmp_path, "run", "plan.yaml", "--session", "s", env=temporary, stderr=subprocess.DEVNULL) as run:
+        (tmp_path / "pid").write_text(str(run.pid), encoding="utf-8")
+        assert run.wait(30) == -signal.SIGKILL
+    saved = tmp_path / ".thclaws" / "tool-output"
+    assert [p.suffix for p in saved.iterdir()] == [".part"]
+    assert finished(tmp_path, "resume", "s", env=temporary).returncode == 0
+    assert finished(tmp_path, "output", "s", "a.t").stdout == b"one"
+    assert [*saved.iterdir(), *(tmp_path / "tmp").iterdir()] == []
+
+
 def test_interrupted_outside_of_a_run_is_130(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(SLOW, encoding="utf-8")
     with start(tmp_path, "run", "plan.yaml", "--session", "s", stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as run:
