@@ -253,8 +253,8 @@ def test_a_file_output_that_is_none(tmp_path: Path, path: str) -> None:
 
 @pytest.mark.parametrize("kind", ["run", "verify"])
 def test_a_command_that_cannot_start_fails_its_step(tmp_path: Path, kind: str) -> None:
-    long = ": " + "x" * 200_000
-    steps = [shell("a", long)] if kind == "run" else [shell("a", "true", verify=long)]
-    result = project(tmp_path, *steps, shell("b", "touch never", on_failure="continue")).run([])
+    long = {"LONG": "x" * 200_000}
+    steps = [shell("a", "true", env=long)] if kind == "run" else [step("a", verify="true", env=long)]
+    result = project(tmp_path, *steps, shell("b", "touch never", on_failure="continue")).run([done()])
     assert statuses(result) == ["failed", "todo"]
     assert "could not be run: it is too long for the system" in reason(result)

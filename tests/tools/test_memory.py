@@ -58,8 +58,9 @@ def test_floods(tmp_path: Path) -> None:
     results = spent([("Bash", {"command": command}) for command in FLOODS.values()], tmp_path)
     for kind, (status, text, peak) in zip(FLOODS, results, strict=True):
         assert (status, len(text) <= 50_000, peak < MOST) == ("ok", True, True), (kind, text[:200], peak)
-    saved = {each.stat().st_size for each in (tmp_path / ".thclaws" / "tool-output").iterdir()}
-    assert saved == {64 << 20}
+    saved = [each.stat().st_size for each in (tmp_path / ".thclaws" / "tool-output").iterdir()]
+    assert len(saved) >= len(FLOODS) - 1  # zeros are no text
+    assert all((64 << 20) - (1 << 17) < size <= 64 << 20 for size in saved), saved
 
 
 CALLS: dict[str, tuple[str, dict[str, Any], str, str]] = {
