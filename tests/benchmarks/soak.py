@@ -35,7 +35,13 @@ from planrun.testing.server import Answer, LoopbackServer
 
 ROOT = Path(__file__).parents[2]
 # The exit codes after which a run is resumed, and what it must have said.
-RESUMABLE = {2: "isn't an OpenAI-style API", 75: "after 6 requests", 143: "interrupted", -signal.SIGTERM: "", -signal.SIGKILL: ""}
+RESUMABLE = {
+    2: "isn't an OpenAI-style API",
+    75: "after 6 requests",
+    143: "interrupted",
+    -signal.SIGTERM: "",
+    -signal.SIGKILL: "",
+}
 PATIENCE = 900.0  # seconds without a new step after which a run counts as stuck
 TICK = 1000 / os.sysconf("SC_CLK_TCK")
 GROWTH_MB, GROWTH = 8, 1.5  # what memory, and the cost of a step, may grow by from the second tenth to the last
