@@ -88,7 +88,6 @@ class Background:
         answer, level = job.answer, summaries.levels(job.task.level)[0]
         if answer is None or isinstance(answer, ReplayMismatch) or not isinstance(answer, Reply | PlanrunError):
             raise answer or RuntimeError("a summary ended without an answer")
-        yield from summarising.responded(self._world, job.sent, job.sent.model or state.model, answer, job.seconds)
         why = summarising.refusal_of(answer, job.task, level)
         if why is not None:
             yield Noted("background_failed", summarising.described(job.action, level, job.task, why), job.action.step)
@@ -97,6 +96,7 @@ class Background:
             yield Noted("background_late", summarising.described(job.action, level, job.task, late), job.action.step)
         else:
             yield from summarising.committed(state, job.action, job.task, summarising.text_of(answer))
+        yield from summarising.responded(self._world, job.sent, job.sent.model or state.model, answer, job.seconds)
 
 
 def _stands(state: State, task: Task) -> bool:

@@ -93,11 +93,16 @@ def summarise(world: World, state: State, action: Summarise) -> Iterator[Event]:
     if not action.model:
         yield from committed(state, action, task, None)
         return
-    text = yield from _asked(world, state, action, task, summaries.levels(task.level)[action.tight])
-    if text is not None:
-        yield from committed(state, action, task, text)
-    elif action.tight:
-        yield _given_up(action)
+    level = summaries.levels(task.level)[action.tight]
+    asked = yield from _asked(world, state, action, task, level)
+    # What comes of it stands in the log before what it cost: a crash between the two makes nobody ask again.
+    if asked.why is None:
+        yield from committed(state, action, task, text_of(asked.answer))
+    else:
+        yield Noted("summary", described(action, level, task, asked.why), action.step)
+        if action.tight:
+            yield _given_up(action)
+    yield from asked.report
 
 
 def written(world: World, state: State, action: Summarise, task: Task) -> Generator[Event, None, str | None]:
@@ -106,9 +111,11 @@ def written(world: World, state: State, action: Summarise, task: Task) -> Genera
     if not action.model:
         return None
     for level in summaries.levels(task.level):
-        text = yield from _asked(world, state, action, task, level)
-        if text is not None:
-            return text
+        asked = yield from _asked(world, state, action, task, level)
+        yield from asked.report
+        if asked.why is None:
+            return text_of(asked.answer)
+        yield Noted("summary", described(action, level, task, asked.why), action.step)
     yield _given_up(action)
     return None
 
@@ -117,8 +124,16 @@ def _given_up(action: Summarise) -> Noted:
     return Noted("summary_failed", "no model's summary was accepted; a digest stands in", action.step)
 
 
-def _asked(world: World, state: State, action: Summarise, task: Task, level: Level) -> Generator[Event, None, str | None]:
-    """One request for a summary; returns the accepted text, or None with the reason on record."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An answer to a request for a summary: `why` it is not accepted, None where it is, and what the log is told of its cost."""
+
+    answer: Reply | PlanrunError
+    why: str | None
+    report: tuple[Event, ...]
+
+
+def _asked(world: World, state: State, action: Summarise, task: Task, level: Level) -> Generator[Event, None, _Asked]:
     request, requested = request_of(state, action, task, level)
     yield requested
     world.log.sync()
@@ -130,12 +145,8 @@ def _asked(world: World, state: State, action: Summarise, task: Task, level: Lev
         raise
     except PlanrunError as error:
         answer = error
-    yield from responded(world, requested, summariser(state, action.step), answer, time.monotonic() - began)
-    why = refusal_of(answer, task, level)
-    if why is not None:
-        yield Noted("summary", described(action, level, task, why), action.step)
-        return None
-    return text_of(answer)
+    report = responded(world, requested, summariser(state, action.step), answer, time.monotonic() - began)
+    return _Asked(answer, refusal_of(answer, task, level), tuple(report))
 
 
 def request_of(state: State, action: Summarise, task: Task, level: Level) -> tuple[ModelRequest, Requested]:

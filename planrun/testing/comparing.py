@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planrun import api
-from planrun.core.events import CallStarted, Requested, Responded, Said
+from planrun.core.events import CallStarted, Compacted, Noted, Requested, Responded, Said
 from planrun.core.records import Record
 from planrun.core.state import Spend, State
 
@@ -53,9 +53,6 @@ def totals(whole: Whole, given: int, found: Resume) -> Iterator[str]:
     for lost in _not_asked(whole, given):
         expected = _sum(expected, lost, -1)
     expected = _sum(expected, _sum(found.settled, found.given.spend, -1), 1)
-    last = whole.records[given - 1].event
-    if isinstance(last, Responded) and last.purpose != "step" and last.error is None:  # a summary not in force: asked for again
-        expected = _sum(expected, _sum(whole.states[given].spend, whole.states[given - 1].spend, -1), 1)
     now = found.state.spend
     names = ("requests",) if expected.estimated or now.estimated else ("requests", "prompt_tokens", "completion_tokens")
     for name in names:
@@ -70,21 +67,23 @@ def _not_asked(whole: Whole, given: int) -> Iterator[Spend]:
     for position, record in enumerate(whole.records[given:], given):
         if not isinstance(record.event, Responded):
             continue
+        beside = record.event.purpose == "background"
         failed = record.event.error is not None and record.event.purpose == "step" and not _taught(whole.records, position)
-        if failed or (there and record.event.purpose == "step"):
+        if failed or (there and not beside):
             yield _sum(whole.states[position + 1].spend, whole.states[position].spend, -1)
-        there = there and record.event.purpose != "step"
+        there = there and beside
 
 
 def answered(given: Sequence[Record]) -> bool:
     """Whether the last request has its answer on record, but not what it cost."""
     for record in reversed(given):
-        if isinstance(record.event, Responded) and record.event.purpose == "step":
-            return False
-        if isinstance(record.event, Said) and record.event.origin == "model":
-            return True
-        if isinstance(record.event, Requested) and record.event.purpose == "step":
-            return False
+        match record.event:
+            case Responded(purpose=purpose) if purpose != "background":
+                return False
+            case Said(origin="model") | Compacted(strategy="summary") | Noted(kind="summary"):
+                return True
+            case Requested(purpose=purpose) if purpose != "background":
+                return False
     return False
 
 
