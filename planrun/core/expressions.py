@@ -16,8 +16,10 @@ from planrun.core.shellquotes import Form
 from planrun.core.shellscan import scan
 
 __all__ = ["ExpressionError", "MissingValue", "PlanTexts", "Scope", "condition_references", "evaluate", "for_shell"]
-__all__ += ["plan_texts", "references", "render", "shell_fault", "test"]
+__all__ += ["fenced", "plan_texts", "references", "render", "render_quoting", "shell_fault", "test"]
 
+_INDENTED = re.compile(r"\|\s*indent\b")  # no line of it begins where a line of the plan's does
+_TICKS = re.compile("`+")
 _VARIABLE_LIMIT = 131_000  # Linux refuses an environment string of 128 KiB (MAX_ARG_STRLEN)
 _VARIABLES_LIMIT = 1_500_000  # all of them, below the 2 MiB that execve takes with the usual stack
 
@@ -79,6 +81,23 @@ def condition_references(condition: str) -> tuple[str, ...]:
 def render(template: str, scope: Scope) -> str:
     """The template with every `${{ }}` replaced by its value as text; inserted text is not looked at again."""
     return "".join(p if isinstance(p, str) else _hole_text(p, scope) for p in parse_template(template))
+
+
+def render_quoting(template: str, scope: Scope) -> str:
+    """As `render`, for a model to read: what a step has left stands between fences where it has several lines."""
+    return "".join(p if isinstance(p, str) else _quoted(p, _hole_text(p, scope)) for p in parse_template(template))
+
+
+def _quoted(hole: Hole, text: str) -> str:
+    ours = not any(path.startswith("steps.") for path in hole.paths) or _INDENTED.search(hole.source)
+    return text if ours or len(text.splitlines()) < 2 else f"\n{fenced(text)}\n"
+
+
+def fenced(text: str) -> str:
+    """The text between fences that no line of it can close."""
+    longest = max(map(len, _TICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
 
 
 def evaluate(template: str, scope: Scope) -> Json:

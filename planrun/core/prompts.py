@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from planrun.core import outputs
-from planrun.core.expressions import plan_texts, render
+from planrun.core.expressions import fenced, plan_texts, render
 from planrun.core.plan import Json, Step
 from planrun.core.scope import scope_of
 from planrun.core.state import State, StepState
@@ -45,7 +45,8 @@ def brief(state: State, step: Step, text: str) -> str:
         parts.append(earlier)
     now = state.step_state(step.id)
     if now.note:
-        parts.append(f"The last attempt at this step failed: {_ends(now.note, _NOTE)}")
+        note = _ends(now.note, _NOTE)
+        parts.append("The last attempt at this step failed:" + (f"\n{fenced(note)}" if "\n" in note else f" {note}"))
     parts.append(f"Step {step.id}:\n{text.strip()}")
     parts.append(_due(step))
     return "\n\n".join(parts)

@@ -19,7 +19,7 @@ from planrun.core.actions import (
     Verify,
 )
 from planrun.core.events import FailureReason
-from planrun.core.expressions import ExpressionError, Scope, for_shell, render
+from planrun.core.expressions import ExpressionError, Scope, for_shell, render, render_quoting
 from planrun.core.messages import ToolCall
 from planrun.core.plan import Check, Json, RunCheck, Step
 from planrun.core.plantool import Claimed, GaveUp, Refused
@@ -146,7 +146,7 @@ def _prompt_step(state: State, step: Step, now: StepState) -> Action:
             return Say(step.id, "system", prompts.system(state))
         if not now.briefed:
             _check_env(state, step)
-            return Brief(step.id, prompts.brief(state, step, render(step.prompt or "", scope_of(state))))
+            return Brief(step.id, prompts.brief(state, step, render_quoting(step.prompt or "", scope_of(state))))
     except ExpressionError as error:
         return fail(state, step, "output_invalid", f"the prompt: {error}", again=False)
     calls = context.unanswered(state.view)

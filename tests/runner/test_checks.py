@@ -55,7 +55,7 @@ def test_a_retry_starts_from_the_steps_starting_context_with_a_note(tmp_path: Pa
     start, fresh = run.messages(1), run.messages(3)
     assert fresh[:-1] == start[:-1]
     assert "first try" not in str(fresh)
-    note = next(p for p in fresh[-1]["content"].split("\n\n") if p.startswith("The last attempt at this step failed: "))
+    note = next(p for p in fresh[-1]["content"].split("\n\n") if p.startswith("The last attempt at this step failed:"))
     assert "`test -e made` exited with 1; expected exit code 0" in note
     assert fresh[-1]["content"].replace(f"{note}\n\n", "") == start[-1]["content"]
 
