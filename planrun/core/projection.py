@@ -58,9 +58,13 @@ def _text(run: View, step: Step, first: int, last: int) -> str:
 
 
 def _said(segment: Segment) -> str:
-    """The beginning of a step's summary, or the last that was said in it."""
+    """The beginning of a step's summary, or the last that the model said in it: mostly how it handed in its output."""
     notes = [e.message.content or "" for e in segment.summaries]
-    text = notes[-1].partition("\n")[2] if notes else segment.entries[-1].message.content or ""
+    if notes:
+        text = notes[-1].partition("\n")[2]
+    else:
+        last = next((e.message for e in reversed(segment.entries) if e.origin == "model"), segment.entries[-1].message)
+        text = last.content or " ".join(f"{call.name} {call.arguments}" for call in last.tool_calls)
     flat = " ".join(text.split())
     return flat if len(flat) <= _LINE else f"{flat[:_LINE]}…"
 

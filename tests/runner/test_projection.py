@@ -90,3 +90,12 @@ def test_a_crash_changes_nothing(tmp_path: Path, at: int) -> None:
 def _without_numbers(request: dict[str, Any]) -> str:
     """Records after a resume have other numbers: the resume is one of them."""
     return re.sub(r"\d+", "N", json.dumps(request["messages"]))
+
+
+def test_a_step_too_short_for_a_summary_is_told_by_what_it_handed_in(tmp_path: Path) -> None:
+    needs = [step("a", output={"n": "integer"}), step("b", needs=[])]
+    run = project(tmp_path, *needs, context="summary", goal="The goal.")
+    look = [call("Bash", command="echo " + "word " * 40), call("Ls")]
+    assert ended(run.run([*look, done(n=3), done()], ask())) == ("finished", 0)
+    note = str(run.messages()[2]["content"])
+    assert '- a: UpdatePlanStep {"status":"done","output":{"n":3}}' in note
