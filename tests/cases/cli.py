@@ -16,7 +16,7 @@ from typing import Any
 from planrun.session.reader import GENESIS, line_digest
 from planrun.testing.server import LoopbackServer, Script, script_from
 from tests.cases_support import CASES, convert
-from tests.cli.processes import COMMAND, environ, finished
+from tests.cli.processes import COMMAND, environ, finished, interruptible
 from tests.pairs import problems
 
 KEY = "planrun-test-KEY-123456"
@@ -150,7 +150,7 @@ def install(name: str, folder: Path, plan: str, *, closed: bool = False) -> Path
 def running(folder: Path, server: LoopbackServer, *args: str, env: Mapping[str, str] | None = None) -> Iterator[Any]:
     process = subprocess.Popen(
         [*COMMAND, *args], cwd=folder, env=environ(folder, **endpoint(server, **(env or {}))),
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=interruptible,  # noqa: PLW1509
     )  # fmt: skip
     try:
         yield process

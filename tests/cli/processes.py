@@ -34,11 +34,11 @@ def environ(folder: Path, **more: str) -> dict[str, str]:
 
 def start(folder: Path, *args: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.Popen[bytes]:
     """Its pipes are unbuffered: `readline` takes no more than a line, and `communicate` gets all the rest."""
-    more.setdefault("preexec_fn", _interruptible)
+    more.setdefault("preexec_fn", interruptible)
     return subprocess.Popen([*COMMAND, *args], cwd=folder, env=environ(folder, **(env or {})), bufsize=0, **more)
 
 
-def _interruptible() -> None:
+def interruptible() -> None:
     """A test run in the background ignores SIGINT, and so would its children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -104,7 +104,12 @@ def on_terminal(folder: Path, *args: str, env: Mapping[str, str] | None = None) 
     """planrun with stdin, stdout and stderr on a pseudo-terminal that it controls (so that ^C reaches it)."""
     mine, theirs = pty.openpty()
     shape = {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
-    process = start(folder, *args, env={**shape, **(env or {})}, preexec_fn=lambda: os.login_tty(theirs))
+
+    def enter() -> None:
+        interruptible()
+        os.login_tty(theirs)
+
+    process = start(folder, *args, env={**shape, **(env or {})}, preexec_fn=enter)
     os.close(theirs)
     try:
         yield Terminal(process, mine)
