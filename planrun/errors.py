@@ -12,7 +12,7 @@ PlanrunError
 ├── NeedsHuman            4   needs_human       somebody has to answer first
 ├── ProviderError        75   provider          the endpoint failed and retrying will not help now
 ├── ContextOverflow       3   context           the endpoint said that the request is too long
-└── Interrupted    130, 143   interrupted       SIGINT or SIGTERM
+└── Interrupted 130 143 129   interrupted       SIGINT, SIGTERM, or SIGHUP (the terminal is gone)
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from planrun.core.room import GUESS, known_window
 from planrun.endpoint import shown
 from planrun.errors import ConfigError, PlanrunError, ProviderError
 from planrun.models.base import Reply
-from planrun.models.faults import AnswerFault, classify, masked, raised
+from planrun.models.faults import AnswerFault, Fault, classify, masked, raised
 from planrun.models.once import Answer, send
 from planrun.models.said import one_line
 from planrun.models.wire import read_reply
@@ -30,6 +30,7 @@ _TOOL = {
         "parameters": {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
     },
 }
+_ABOUT = {"auth": "key", "model": "model"}  # which check a fault of an answer belongs to
 _TOOLS = "a server may have to be told to: llama.cpp --jinja, vLLM --enable-auto-tool-choice"
 
 
@@ -74,7 +75,7 @@ class Endpoint:
         yield Check("reachable", "ok", f"it answered after {listed.seconds:.2f} s")
         row = None
         if listed.status in (401, 403):
-            yield _failure("key", self._fault(listed))
+            yield _failure("key", self._told(_fault(listed)))
             return
         models = _models(listed)
         row = next((m for m in models if m.get("id") == self.model), None)
@@ -82,10 +83,11 @@ class Endpoint:
         try:
             yield from self._reply()
             yield self._calls()
+        except AnswerFault as error:
+            yield _failure(_ABOUT.get(error.fault.kind, "reply"), self._told(error.fault))
+            return
         except PlanrunError as error:
-            yield _failure(
-                "key" if "refused the key" in str(error) else "model" if "refused the model" in str(error) else "reply", error
-            )
+            yield _failure("reply", error)
             return
         yield self._window(row)
 
@@ -163,18 +165,18 @@ class Endpoint:
         body |= {"tools": tools} if tools else {}
         answer = self._send("POST", "/chat/completions", body | {"messages": [{"role": "user", "content": text}]})
         if answer.status >= 300:
-            raise self._fault(answer)
-        try:
-            return answer, read_reply(answer.kind, [answer.body])
-        except AnswerFault as error:
-            raise raised(masked(error.fault, self.settings.api_key or ""), shown(self.settings.base_url)) from None
+            raise AnswerFault(_fault(answer))
+        return answer, read_reply(answer.kind, [answer.body])
 
-    def _fault(self, answer: Answer) -> PlanrunError:
-        fault = classify(answer.status, answer.body.decode("utf-8", "replace"), answer.headers)
+    def _told(self, fault: Fault) -> PlanrunError:
         return raised(masked(fault, self.settings.api_key or ""), shown(self.settings.base_url))
 
     def _send(self, method: str, path: str, body: dict[str, Any] | None = None) -> Answer:
         return send(self.settings.base_url, self.settings.api_key or "", method, path, body)
+
+
+def _fault(answer: Answer) -> Fault:
+    return classify(answer.status, answer.body.decode("utf-8", "replace"), answer.headers)
 
 
 def _failure(name: str, error: PlanrunError) -> Check:
