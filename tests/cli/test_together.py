@@ -16,6 +16,7 @@ LOOKS = (
     ("search", "echo"),
     ("doctor", "s"),
     ("validate", "plan.yaml"),
+    ("fork", "s", "--session", "t"),
 )
 
 
@@ -27,6 +28,7 @@ def test_looking_at_a_running_session(tmp_path: Path) -> None:
         processes.until(run.stderr, b"started")
         log = tmp_path / ".thclaws" / "sessions" / "s.jsonl"
         before = log.read_bytes()
+        follower = processes.start(tmp_path, "logs", "-f", "s", stdout=processes.subprocess.PIPE)
         for look in LOOKS:
             found = processes.finished(tmp_path, *look)
             assert found.returncode == 0, (look, found.stderr)
@@ -38,6 +40,8 @@ def test_looking_at_a_running_session(tmp_path: Path) -> None:
         with open(tmp_path / "gate", "w") as gate:
             gate.write("go\n")
         assert run.wait(60) == 0
+        followed, _ = follower.communicate(timeout=60)
+        assert (follower.returncode, b"finished" in followed) == (0, True)
     finally:
         run.kill()
         run.communicate()
