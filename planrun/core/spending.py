@@ -17,35 +17,37 @@ def requested(state: State, event: Requested) -> State:
 def responded(state: State, event: Responded) -> State:
     aside = event.purpose == "background"
     sent = (state.background if aside else state.request) or Unsettled(0, 0, None, event.purpose)
-    usage = event.usage or {}
-    unknown = sent.tokens if event.error is None else 0  # what the endpoint did not answer it does not charge
-    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    unseen = _answer_tokens(state, event) if completion is None and event.error is None else 0
-    factors = state.factors
+    cost, prompt, factors = _cost(state, sent, event), (event.usage or {}).get("prompt_tokens"), state.factors
     if prompt and sent.raw:
         factors = {**factors, sent.model: calibrate(factors.get(sent.model, 1.0), sent.raw, prompt)}
-
-    def add(spend: Spend) -> Spend:
-        cost = spend.cost_usd
-        if event.cost_usd is not None:
-            cost = (cost or 0.0) + event.cost_usd
-        return Spend(
-            requests=spend.requests + 1 + event.retries,
-            prompt_tokens=spend.prompt_tokens + (prompt if prompt is not None else unknown),
-            cached_tokens=spend.cached_tokens + (usage.get("cached_tokens") or 0),
-            completion_tokens=spend.completion_tokens + (completion if completion is not None else unseen),
-            estimated=spend.estimated or (event.error is None and (prompt is None or completion is None)),
-            cost_usd=cost,
-        )
-
     request, background = (state.request, None) if aside else (None, state.background)
-    state = evolve(state, request=request, background=background, spend=add(state.spend), factors=factors)
+    state = evolve(state, request=request, background=background, spend=state.spend.plus(cost), factors=factors)
     if sent.step is None:
         return state
-    if event.purpose != "step":
-        return with_step(state, state.need_plan().index[sent.step], lambda s: evolve(s, spend=add(s.spend)))
     index = state.need_plan().index[sent.step]
-    turn = event.error is None  # a failure of the provider is no turn
+    state = with_step(state, index, lambda s: evolve(s, spend=s.spend.plus(cost)))
+    return state if event.purpose != "step" else _turned(state, index, event)
+
+
+def _cost(state: State, sent: Unsettled, event: Responded) -> Spend:
+    """What the request came to; by estimate, what the endpoint did not count."""
+    usage, answered = event.usage or {}, event.error is None
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    unknown = sent.tokens if answered else 0  # what the endpoint did not answer it does not charge
+    unseen = _answer_tokens(state, event) if completion is None and answered else 0
+    return Spend(
+        requests=1 + event.retries,
+        prompt_tokens=prompt if prompt is not None else unknown,
+        cached_tokens=usage.get("cached_tokens") or 0,
+        completion_tokens=completion if completion is not None else unseen,
+        estimated=answered and (prompt is None or completion is None),
+        cost_usd=event.cost_usd,
+    )
+
+
+def _turned(state: State, index: int, event: Responded) -> State:
+    """A step's request has its answer: a turn, unless the provider failed."""
+    turn = event.error is None
     silent = event.empty or event.refusal is not None
     state = evolve(
         state,
@@ -57,12 +59,7 @@ def responded(state: State, event: Responded) -> State:
 
     def change(s: StepState) -> StepState:
         return evolve(
-            s,
-            turns=s.turns + turn,
-            total_turns=s.total_turns + turn,
-            empties=s.empties + event.empty,
-            refusal=event.refusal,
-            spend=add(s.spend),
+            s, turns=s.turns + turn, total_turns=s.total_turns + turn, empties=s.empties + event.empty, refusal=event.refusal
         )
 
     state = with_step(state, index, change)

@@ -41,6 +41,17 @@ class Spend:
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
 
+    def plus(self, other: Spend) -> Spend:
+        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Spend(
+            requests=self.requests + other.requests,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            estimated=self.estimated or other.estimated,
+            cost_usd=sum(costs) if costs else None,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
