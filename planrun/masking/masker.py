@@ -29,6 +29,12 @@ class Masker:
             rf"\[secret (?:{'|'.join(map(re.escape, (*dict.fromkeys(self.names.values()), *formats.NAMES)))})\]"
         )
 
+        self._escaped = tuple(dict.fromkeys(compact_json(form)[1:-1] for form in self.names))
+
+    def suspects(self, line: str) -> bool:
+        """Whether anything may have to be masked in the values of which `line` is the JSON; cheap."""
+        return formats.possible(line) or any(form in line for form in self._escaped)
+
     def __call__(self, text: str) -> str:
         found = self._spans(text)
         return self._replaced(text, found, 0, len(text)) if found else text

@@ -58,8 +58,10 @@ class Log:
         """Write one record. What it returns is what was written: secrets masked, text well-formed."""
         record = Record(self._seq + 1, self._clock.now(), event)
         body = {"seq": record.seq, **encode(event), "timestamp": record.timestamp, "prev": self.prev}
-        safe = masked(body, self._mask)
-        plain = compact_json(safe)
+        plain = compact_json(body)
+        safe = masked(body, self._mask) if self._mask.suspects(plain) else body
+        if safe is not body:
+            plain = compact_json(safe)
         text = well_formed(plain)
         self._write(text.encode("utf-8"))
         self._seq = record.seq

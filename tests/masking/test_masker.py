@@ -5,15 +5,18 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import shlex
 import subprocess
 import urllib.parse
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from planrun.core.messages import compact_json
+from planrun.masking import formats
 from planrun.masking.masker import NOTHING, Masker
 from planrun.masking.records import masked
 from planrun.tools.capture import Stream
@@ -142,3 +145,26 @@ def test_a_record_is_masked_in_its_texts_not_in_its_form() -> None:
     assert (safe["seq"], safe["type"], safe["step"], safe["content"]) == (123456, "message", "message", "a [secret W]")
     assert json.loads(safe["tool_calls"][0]["function"]["arguments"]) == {"a": "x\\[secret W]", "n": "[secret N]"}
     assert masked({"type": "note", "text": "plain"}, mask) == {"type": "note", "text": "plain"}
+
+
+@pytest.mark.parametrize("form", [*formats._TOKENS.values(), *formats._PLACES.values()])
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@given(st.data(), st.text(max_size=8))
+def test_the_cheap_look_misses_no_token(form: str, data: st.DataObject, around: str) -> None:
+    text = f"{around} {data.draw(st.from_regex(re.compile(form, re.ASCII), fullmatch=True))} {around}"
+    assert NOTHING(text) == text or NOTHING.suspects(compact_json({"a": [{text: 1}]}))
+
+
+@given(st.lists(st.sampled_from(sorted(MASK.names)) | st.text(max_size=5), max_size=4))
+def test_the_cheap_look_misses_no_value(parts: list[str]) -> None:
+    body = {
+        "type": "message",
+        "content": "".join(parts),
+        "tool_calls": [{"function": {"arguments": compact_json({"a": parts})}}],
+    }
+    assert masked(body, MASK) is body or MASK.suspects(compact_json(body))
+
+
+def test_the_cheap_look_passes_over_ordinary_records() -> None:
+    body = {"type": "message", "role": "assistant", "content": "I will look at src/main.py and test it.", "prev": "Ab3-_" * 4}
+    assert not MASK.suspects(compact_json(body))
