@@ -22,17 +22,15 @@ _GRACE = 2.0  # seconds for a call whose commands were killed to see it and to c
 
 
 class _Call(Generic[T]):
-    """A call on a thread of its own. `over` gets one item when it has ended, and one when a signal comes: whichever is first
-    wakes who waits for it. (Putting is safe in a signal handler.)"""
+    """A call on another thread. `over` gets one item when it has ended, and one when a signal comes: whichever is first wakes who
+    waits for it. (Putting is safe in a signal handler.)"""
 
     def __init__(self, call: Callable[[], T]) -> None:
         self.over: SimpleQueue[bool] = SimpleQueue()
         self._call = call
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, name="call", daemon=True)
-        self._thread.start()
 
-    def _work(self) -> None:
+    def work(self) -> None:
         try:
             self._value = self._call()
         except BaseException as error:  # it is raised where the result is waited for
@@ -50,8 +48,33 @@ class _Call(Generic[T]):
             raise self._error
         return self._value
 
-    def join(self, seconds: float) -> None:
-        self._thread.join(seconds)
+    def wait(self, seconds: float) -> None:
+        """For the end of a call for which a signal came."""
+        with suppress(Empty):
+            while not self.over.get(timeout=seconds):
+                pass
+
+
+class _Worker:
+    """A thread that works on one call after the other, as every turn makes one."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[_Call[Any] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="call", daemon=True)
+        self._thread.start()
+
+    def give(self, call: _Call[Any]) -> None:
+        self._calls.put(call)
+
+    def end(self) -> None:
+        """Once it is idle."""
+        self._calls.put(None)
+        self._thread.join(_GRACE)
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call.work()
+            del call  # what it came to may be large
 
 
 class Signals:
@@ -64,6 +87,7 @@ class Signals:
         self._received: int | None = None
         self._open = False
         self._call: _Call[Any] | None = None
+        self._idle: _Worker | None = None
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -73,6 +97,8 @@ class Signals:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._idle is not None:
+            self._idle.end()
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
@@ -96,14 +122,17 @@ class Signals:
         """What `call`, which may take long, returns or raises. Interrupted where a signal comes first: the commands that it runs
         are killed, all else of it goes on unseen until the process ends."""
         self.check()
+        worker, self._idle = self._idle or _Worker(), None
         self._call = running = _Call(call)
+        worker.give(running)
         try:
             if self._received is None and running.first():
+                self._idle = worker
                 return running.result()
         finally:
             self._call = None
         if self._kill_all():
-            running.join(_GRACE)
+            running.wait(_GRACE)
         raise Interrupted(self._received or signal.SIGINT)
 
     @contextmanager

@@ -57,13 +57,13 @@ class Log:
     def append(self, event: Event) -> Record:
         """Write one record. What it returns is what was written: secrets masked, text well-formed."""
         record = Record(self._seq + 1, self._clock.now(), event)
-        body = {"seq": record.seq, **encode(event), "timestamp": record.timestamp, "prev": self.prev}
+        body = {"seq": record.seq, **encode(event), "timestamp": record.timestamp}
         plain = compact_json(body)
         safe = masked(body, self._mask) if self._mask.suspects(plain) else body
         if safe is not body:
             plain = compact_json(safe)
         text = well_formed(plain)
-        self._write(text.encode("utf-8"))
+        self._write(f'{text[:-1]},"prev":"{self.prev}"}}'.encode())
         self._seq = record.seq
         return record if safe is body and text == plain else read_record(json.loads(text))
 
