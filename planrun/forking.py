@@ -21,7 +21,7 @@ from planrun.errors import EXIT_CODES, Outcome
 from planrun.front import Front, Seams
 from planrun.manual import acting, asks_model
 from planrun.runner.loop import Runner
-from planrun.runner.summarising import task_of, written
+from planrun.runner.summarising import source_of, written
 from planrun.session import log as logs
 from planrun.session.following import latest
 from planrun.session.store import Store, new_id
@@ -92,10 +92,10 @@ def _summary(runner: Runner, old: State, parent: str) -> str:
     texts = []
     while said:  # what is too long for one summary gets several
         action = Summarise(step_of(old).id, "manual", said[0].span[0], last, _LEVEL, model)
-        task = task_of(old, action)
-        text = _recorded(runner, written(runner.world, old, action, task))
-        texts.append(text or summaries.digest(task.entries, task.target(summaries.levels(_LEVEL)[0])))
-        said = [e for e in said if e.span[0] > task.span[1]]
+        source = source_of(old, action)
+        text = _recorded(runner, written(runner.world, old, action, source))
+        texts.append(text or summaries.digest(source.entries, source.target(summaries.levels(_LEVEL)[0])))
+        said = [e for e in said if e.span[0] > source.span[1]]
     head = f"Summary of session {parent}, records {first} to {last}, whose numbers it cites"
     body = _IDS.sub(rf'ids="{parent}:\1"', "\n\n".join(texts))
     return f'[{head}; ExpandHistory(ids="{parent}:{first}-{last}") gives the originals]\n{body}'

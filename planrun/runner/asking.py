@@ -47,9 +47,7 @@ def ask(world: World, state: State, action: AskModel) -> Iterator[Event]:
         attempts = error.attempts if isinstance(error, ProviderError) else 1
         yield Responded(None, None, _since(began), retries=max(0, attempts - 1), error=str(error))
         if isinstance(error, ContextOverflow):
-            # The window was taught, or it is at least smaller than this: the ladder goes on from there.
-            window = error.window or max(1, int(requested.tokens * 0.95))
-            yield LimitNeared("window", requested.tokens, window, model=requested.model)
+            yield window_taught(error, requested)  # the ladder goes on from there
             return
         if left is not None and _since(began) >= left:
             return  # the time limit is what ended it: the next decision says so
@@ -133,6 +131,12 @@ def _distinct(message: Message, state: State) -> Message:
         taken.add(new)
         calls.append(call if new == call.id else replace(call, id=new))
     return replace(message, tool_calls=tuple(calls))
+
+
+def window_taught(error: ContextOverflow, sent: Requested) -> LimitNeared:
+    """What the refusal of a request as too long teaches: the window that it names, or that it is at least smaller than this."""
+    window = error.window or max(1, int(sent.tokens * 0.95))
+    return LimitNeared("window", sent.tokens, window, model=sent.model, purpose=sent.purpose)
 
 
 def counts_of(usage: Usage) -> dict[str, int | None] | None:

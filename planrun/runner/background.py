@@ -18,16 +18,16 @@ from planrun.core.state import State
 from planrun.errors import PlanrunError, ReplayMismatch
 from planrun.models.base import Model, ModelRequest, Paced, Reply
 from planrun.runner import hooking, summarising
-from planrun.runner.summarising import Task
+from planrun.runner.summarising import Source
 from planrun.runner.world import World
 
 
 @dataclass(slots=True)
-class Job:
+class Pending:
     """One request under way. Only the thread writes `answer` and `seconds`, and only before `over` is set."""
 
     action: Summarise
-    task: Task
+    source: Source
     model: Model
     request: ModelRequest
     sent: Requested
@@ -58,15 +58,15 @@ class Job:
 class Background:
     def __init__(self, world: World) -> None:
         self._world = world
-        self._job: Job | None = None
+        self._pending: Pending | None = None
 
     def due(self, state: State, step_id: str) -> Iterator[Event]:
         """What is due before the next request of this step: the end of a summary, the beginning of one, mostly nothing."""
-        if self._job is None:
+        if self._pending is None:
             yield from self._begin(state, step_id)
-        elif self._job.done():
-            job, self._job = self._job, None
-            yield from self._end(state, job)
+        elif self._pending.done():
+            pending, self._pending = self._pending, None
+            yield from self._end(state, pending)
 
     def _begin(self, state: State, step_id: str) -> Iterator[Event]:
         action = pressure.beside(state, state.need_plan().step(step_id))
@@ -76,31 +76,35 @@ class Background:
         if denial is not None:
             yield Noted("background_failed", f"a hook put off the compaction ({action.trigger}): {denial}", step_id)
             return
-        task = summarising.task_of(state, action)
-        request, sent = summarising.request_of(state, action, task, summaries.levels(task.level)[0])
-        job = Job(action, task, self._world.models(summarising.summariser(state, step_id)), request, sent)
+        source = summarising.source_of(state, action)
+        request, sent = summarising.request_of(state, action, source, summaries.levels(source.level)[0])
+        pending = Pending(action, source, self._world.models(summarising.summariser(state, step_id)), request, sent)
         yield sent
         self._world.log.sync()
-        job.start()
-        self._job = job
+        pending.start()
+        self._pending = pending
 
-    def _end(self, state: State, job: Job) -> Iterator[Event]:
-        answer, level = job.answer, summaries.levels(job.task.level)[0]
+    def _end(self, state: State, pending: Pending) -> Iterator[Event]:
+        answer, level = pending.answer, summaries.levels(pending.source.level)[0]
         if answer is None or isinstance(answer, ReplayMismatch) or not isinstance(answer, Reply | PlanrunError):
             raise answer or RuntimeError("a summary ended without an answer")
-        why = summarising.refusal_of(answer, job.task, level)
+        why = summarising.refusal_of(answer, pending.source, level)
         if why is not None:
-            yield Noted("background_failed", summarising.described(job.action, level, job.task, why), job.action.step)
-        elif not _stands(state, job.task):
+            yield Noted(
+                "background_failed", summarising.described(pending.action, level, pending.source, why), pending.action.step
+            )
+        elif not _stands(state, pending.source):
             late = "what it covers is not in the context any more"
-            yield Noted("background_late", summarising.described(job.action, level, job.task, late), job.action.step)
+            yield Noted(
+                "background_late", summarising.described(pending.action, level, pending.source, late), pending.action.step
+            )
         else:
-            yield from summarising.committed(state, job.action, job.task, summarising.text_of(answer))
-        yield from summarising.responded(self._world, job.sent, job.sent.model or state.model, answer, job.seconds)
+            yield from summarising.committed(state, pending.action, pending.source, summarising.text_of(answer))
+        yield from summarising.responded(self._world, pending.sent, pending.sent.model or state.model, answer, pending.seconds)
 
 
-def _stands(state: State, task: Task) -> bool:
+def _stands(state: State, source: Source) -> bool:
     """Whether the view still has exactly what the summary covers, between the same records."""
-    first, last = task.span
+    first, last = source.span
     now = [e for s in state.view for e in s.entries if first <= e.span[0] and e.span[1] <= last and e.message.role != "system"]
-    return tuple(now) == task.entries
+    return tuple(now) == source.entries

@@ -11,7 +11,7 @@ from planrun.core.state import State
 from planrun.core.strategies import manual
 from planrun.runner import hooking
 from planrun.runner.compacting import compacted
-from planrun.runner.summarising import insert_of, task_of, written
+from planrun.runner.summarising import insert_of, source_of, written
 from planrun.runner.world import World
 
 
@@ -24,16 +24,16 @@ def compact(world: World, state: State, actions: tuple[Summarise, ...]) -> Itera
     edits: list[Edit] = []
     model = True
     for action in actions:
-        task = task_of(state, action)
-        text = (yield from written(world, state, action, task)) if model else None
+        source = source_of(state, action)
+        text = (yield from written(world, state, action, source)) if model else None
         model = text is not None  # one that failed is not waited for again
-        edits += manual.worthwhile(state.view, (insert_of(task, text),)) or with_digest(state, action)
+        edits += manual.worthwhile(state.view, (insert_of(source, text),)) or with_digest(state, action)
     yield record_of(state, actions[0].step, tuple(edits))
 
 
 def with_digest(state: State, action: Summarise) -> tuple[Edit, ...]:
     """What the digest comes to, which costs nothing; nothing where it is no gain."""
-    return manual.worthwhile(state.view, (insert_of(task_of(state, action), None),))
+    return manual.worthwhile(state.view, (insert_of(source_of(state, action), None),))
 
 
 def record_of(state: State, step: str, edits: tuple[Edit, ...]) -> Compacted:

@@ -14,7 +14,7 @@ from planrun.core import budget, context, editing, pressure, summaries
 from planrun.core.actions import Compact, Summarise
 from planrun.core.context import Entry, View
 from planrun.core.edits import Edit, Insert
-from planrun.core.events import Compacted, Event, LimitNeared, Noted, Purpose, Requested, Responded
+from planrun.core.events import Compacted, Event, Noted, Purpose, Requested, Responded
 from planrun.core.messages import compact_json
 from planrun.core.room import model_of, window_of
 from planrun.core.state import State
@@ -23,7 +23,7 @@ from planrun.core.summaries import Level
 from planrun.core.tokens import raw_tokens
 from planrun.errors import ContextOverflow, Interrupted, PlanrunError, ReplayMismatch
 from planrun.models.base import ModelRequest, Reply
-from planrun.runner.asking import cost_of, counts_of
+from planrun.runner.asking import cost_of, counts_of, window_taught
 from planrun.runner.world import World
 
 TIMEOUT = 120.0  # seconds for one summary
@@ -31,8 +31,8 @@ _SHARE = 0.5  # of the summariser's window that its source may take
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One summary to be made: the messages it covers, the text that is sent, the summary before it. `raw` is the size of what it
+class Source:
+    """What one summary is made of: the messages it covers, the text that is sent, the summary before it. `raw` is the size of what it
     covers in raw tokens, `factor` what makes the step's tokens of them."""
 
     entries: tuple[Entry, ...]
@@ -51,7 +51,7 @@ class Task:
         return level.target(self.raw * self.factor)
 
 
-def task_of(state: State, action: Summarise) -> Task:
+def source_of(state: State, action: Summarise) -> Source:
     """What `action` covers, cut to whole turns that fit the summariser's window. By hand whole runs are summed up at once, so
     that only the beginning and the end of each tool result are given."""
     results = summaries.PREVIEW if action.trigger == "manual" else summaries.ITEM
@@ -63,7 +63,7 @@ def task_of(state: State, action: Summarise) -> Task:
     before = [e for s in state.view for e in s.summaries if e.span[1] < action.first]
     entries = tuple([e for group in groups[:fit] for e in group])
     anchor = (before[-1].message.content or "") if before else ""
-    return Task(entries, text, anchor, action.level, sum(e.raw for e in entries), state.factor)
+    return Source(entries, text, anchor, action.level, sum(e.raw for e in entries), state.factor)
 
 
 def _worthwhile(groups: list[tuple[Entry, ...]]) -> list[tuple[Entry, ...]]:
@@ -89,33 +89,33 @@ def summariser(state: State, step_id: str) -> str:
 
 def summarise(world: World, state: State, action: Summarise) -> Iterator[Event]:
     """One attempt, on record whatever comes of it. The digest, the last stair, always succeeds."""
-    task = task_of(state, action)
+    source = source_of(state, action)
     if not action.model:
-        yield from committed(state, action, task, None)
+        yield from committed(state, action, source, None)
         return
-    level = summaries.levels(task.level)[action.tight]
-    asked = yield from _asked(world, state, action, task, level)
+    level = summaries.levels(source.level)[action.tight]
+    asked = yield from _asked(world, state, action, source, level)
     # What comes of it stands in the log before what it cost: a crash between the two makes nobody ask again.
     if asked.why is None:
-        yield from committed(state, action, task, text_of(asked.answer))
+        yield from committed(state, action, source, text_of(asked.answer))
     else:
-        yield Noted("summary", described(action, level, task, asked.why), action.step)
+        yield Noted("summary", described(action, level, source, asked.why), action.step)
         if action.tight:
             yield _given_up(action)
     yield from asked.report
 
 
-def written(world: World, state: State, action: Summarise, task: Task) -> Generator[Event, None, str | None]:
+def written(world: World, state: State, action: Summarise, source: Source) -> Generator[Event, None, str | None]:
     """The summary that a model writes, all attempts at once; None where no model is to be asked, or none wrote one that can be
     accepted."""
     if not action.model:
         return None
-    for level in summaries.levels(task.level):
-        asked = yield from _asked(world, state, action, task, level)
+    for level in summaries.levels(source.level):
+        asked = yield from _asked(world, state, action, source, level)
         yield from asked.report
         if asked.why is None:
             return text_of(asked.answer)
-        yield Noted("summary", described(action, level, task, asked.why), action.step)
+        yield Noted("summary", described(action, level, source, asked.why), action.step)
     yield _given_up(action)
     return None
 
@@ -133,8 +133,8 @@ class _Asked:
     report: tuple[Event, ...]
 
 
-def _asked(world: World, state: State, action: Summarise, task: Task, level: Level) -> Generator[Event, None, _Asked]:
-    request, requested = request_of(state, action, task, level)
+def _asked(world: World, state: State, action: Summarise, source: Source, level: Level) -> Generator[Event, None, _Asked]:
+    request, requested = request_of(state, action, source, level)
     yield requested
     world.log.sync()
     began = time.monotonic()
@@ -146,14 +146,14 @@ def _asked(world: World, state: State, action: Summarise, task: Task, level: Lev
     except PlanrunError as error:
         answer = error
     report = responded(world, requested, summariser(state, action.step), answer, time.monotonic() - began)
-    return _Asked(answer, refusal_of(answer, task, level), tuple(report))
+    return _Asked(answer, refusal_of(answer, source, level), tuple(report))
 
 
-def request_of(state: State, action: Summarise, task: Task, level: Level) -> tuple[ModelRequest, Requested]:
+def request_of(state: State, action: Summarise, source: Source, level: Level) -> tuple[ModelRequest, Requested]:
     step = state.need_plan().step(action.step)
     model = summariser(state, step.id)
     purpose: Purpose = "background" if action.trigger == "background" else "summary"
-    messages = summaries.prompt(task.text, task.anchor, task.target(level))
+    messages = summaries.prompt(source.text, source.anchor, source.target(level))
     body = {"model": model, "stream": True, "stream_options": {"include_usage": True}, "messages": messages}
     data = compact_json(body).encode("utf-8")
     digest = hashlib.sha256(compact_json(messages).encode("utf-8")).hexdigest()
@@ -171,8 +171,7 @@ def responded(world: World, sent: Requested, model: str, answer: Reply | Planrun
     if isinstance(answer, PlanrunError):
         yield Responded(None, None, round(seconds, 3), error=f"{type(answer).__name__}: {answer}", purpose=sent.purpose)
         if isinstance(answer, ContextOverflow):
-            window = answer.window or max(1, int(sent.tokens * 0.95))
-            yield LimitNeared("window", sent.tokens, window, model=sent.model, purpose=sent.purpose)
+            yield window_taught(answer, sent)
         return
     yield Responded(
         usage=counts_of(answer.usage),
@@ -191,7 +190,7 @@ def text_of(answer: Reply | PlanrunError) -> str | None:
     return answer.message.content if isinstance(answer, Reply) and answer.message is not None else None
 
 
-def refusal_of(answer: Reply | PlanrunError, task: Task, level: Level) -> str | None:
+def refusal_of(answer: Reply | PlanrunError, source: Source, level: Level) -> str | None:
     """Why the answer is not accepted; None where it is."""
     if isinstance(answer, PlanrunError):
         return f"{type(answer).__name__}: {answer}"
@@ -199,34 +198,34 @@ def refusal_of(answer: Reply | PlanrunError, task: Task, level: Level) -> str | 
         return f"the model declined: {answer.refusal}"
     if answer.finish_reason == "length":
         return "the answer was cut off by the output limit"
-    first, last = task.span
-    size = task.raw * task.factor
-    return summaries.refused(text_of(answer), task.target(level), size, range(first, last + 1), task.factor)
+    first, last = source.span
+    size = source.raw * source.factor
+    return summaries.refused(text_of(answer), source.target(level), size, range(first, last + 1), source.factor)
 
 
-def described(action: Summarise, level: Level, task: Task, why: str) -> str:
-    first, last = task.span
-    size = round(task.raw * task.factor)
-    return f"{level.name} summary of records {first} to {last} ({action.trigger}; {size:,} tokens, at most {task.target(level):,} asked for): {why}"
+def described(action: Summarise, level: Level, source: Source, why: str) -> str:
+    first, last = source.span
+    size = round(source.raw * source.factor)
+    return f"{level.name} summary of records {first} to {last} ({action.trigger}; {size:,} tokens, at most {source.target(level):,} asked for): {why}"
 
 
-def committed(state: State, action: Summarise, task: Task, text: str | None) -> Iterator[Event]:
+def committed(state: State, action: Summarise, source: Source, text: str | None) -> Iterator[Event]:
     """The compaction that puts the summary in the place of what it covers. What would not be smaller is one line instead."""
-    first, last = task.span
-    insert = insert_of(task, text)
+    first, last = source.span
+    insert = insert_of(source, text)
     after = editing.apply(state.view, (insert,), state.seq + 1)
     if context.raw_size(after) >= context.raw_size(state.view):
         line = f"[Records {first} to {last} left the context; ExpandHistory brings them back.]"
         insert = replace(insert, text=line, deterministic=True)
         after = editing.apply(state.view, (insert,), state.seq + 1)
-    yield record(state, action, (insert,), len(task.entries), after)
+    yield record(state, action, (insert,), len(source.entries), after)
 
 
-def insert_of(task: Task, text: str | None) -> Insert:
-    """The edit that puts `text`, or without one the digest that needs no model, in the place of what `task` covers."""
-    first, last = task.span
-    body = text if text is not None else summaries.digest(task.entries, task.target(summaries.levels(task.level)[0]))
-    return Insert(summaries.note(body, first, last), first, last, task.level, deterministic=text is None)
+def insert_of(source: Source, text: str | None) -> Insert:
+    """The edit that puts `text`, or without one the digest that needs no model, in the place of what `source` covers."""
+    first, last = source.span
+    body = text if text is not None else summaries.digest(source.entries, source.target(summaries.levels(source.level)[0]))
+    return Insert(summaries.note(body, first, last), first, last, source.level, deterministic=text is None)
 
 
 def record(state: State, action: Compact | Summarise, edits: tuple[Edit, ...], replaced: int, after: View) -> Compacted:

@@ -144,7 +144,7 @@ def performed(state: State, action: Action, answer: Answer) -> Iterator[Event]:
         if action.tight:
             yield Noted("summary_failed", "given up", action.step)
         return
-    yield from summarising.committed(state, action, summarising.task_of(state, action), text)
+    yield from summarising.committed(state, action, summarising.source_of(state, action), text)
 
 
 def overflowing(state: State, rounds: int = 1) -> State:

@@ -167,16 +167,16 @@ def test_notes_stay_in_the_order_of_what_they_cover_however_often_they_are_repla
 def test_the_summary_before_is_given_to_be_read() -> None:
     view = noted([(1, 200)], tail="y")
     state = state_of(view, 50_000)
-    task = summarising.task_of(state, Summarise("three", "budget", 5, 6, 1, model=True))
-    assert task.anchor.startswith("many words") and "many words" not in task.text
+    source = summarising.source_of(state, Summarise("three", "budget", 5, 6, 1, model=True))
+    assert source.anchor.startswith("many words") and "many words" not in source.text
 
 
 def test_parallel_calls_are_never_parted_however_small_the_summarisers_window() -> None:
     view = built(tuple("result " * 900 for _ in range(6)), ("b " * 900,), ("new",))
     state = replace(state_of(view, 400), settings={"summary_model": "small", "model_overrides": {"small": {"context": 300}}})
-    task = summarising.task_of(state, Summarise("three", "budget", 3, 11, 1, model=True))
-    assert [e.message.role for e in task.entries] == ["assistant", *["tool"] * 6]
-    assert raw_tokens(task.text) < 600
+    source = summarising.source_of(state, Summarise("three", "budget", 3, 11, 1, model=True))
+    assert [e.message.role for e in source.entries] == ["assistant", *["tool"] * 6]
+    assert raw_tokens(source.text) < 600
 
 
 def test_the_window_of_the_summariser_is_its_own() -> None:
@@ -184,8 +184,8 @@ def test_the_window_of_the_summariser_is_its_own() -> None:
     view = built(*(("some words here " * 200,) for _ in range(40)), ("new",))
     action = Summarise("three", "budget", 3, 82, 1, model=True)
     settings = {"summary_model": "small", "model_overrides": {"small": {"context": 8_000}}}
-    small = summarising.task_of(state_of(view, 200_000, settings=settings), action)
-    own = summarising.task_of(state_of(view, 200_000), action)
+    small = summarising.source_of(state_of(view, 200_000, settings=settings), action)
+    own = summarising.source_of(state_of(view, 200_000), action)
     assert raw_tokens(small.text) < 4_400 < raw_tokens(own.text)
     request, sent = summarising.request_of(state_of(view, 200_000, settings=settings), action, small, summaries.LEAF[0])
     assert isinstance(request, ModelRequest) and sent.model == "small" and sent.tokens < 6_000
