@@ -119,7 +119,7 @@ def world(
         acts=RealActs(),
         workspace=workspace,
         spill=workspace / STATE_DIR / "tool-output",
-        environment=child_environment(environ, secrets, {}, ()),
+        environment=child_environment(environ, secrets),
         mask=mask,
         on_retry=lambda retry: front.on_retry(replace(retry, reason=mask(retry.reason))),
         hooks=settings.hooks if hooks is None else hooks,

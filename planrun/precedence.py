@@ -46,9 +46,7 @@ class Picker:
     def reading(self, origin: str, value: object, read: Callable[[Any], T]) -> T:
         try:
             return read(value)
-        except ConfigError as error:
-            raise ConfigError(f"{origin}: {error}") from None
-        except ValueError as error:
+        except (ConfigError, ValueError) as error:
             raise ConfigError(f"{origin}: {error}") from None
 
     def merged(self, key: str) -> dict[str, Any]:

@@ -10,11 +10,10 @@ import click
 
 from planrun.cli.options import session_dir as session_dir_option
 from planrun.cli.options import text_or_json
+from planrun.core.archive import DEFAULT_HITS, MODES, MOST_HITS, ROLES, SCOPES
 
 if TYPE_CHECKING:
     from planrun.core.archive import Found, Hit
-
-_WORDS = ["system", "user", "assistant", "tool"]
 
 
 @click.command("search")
@@ -23,18 +22,20 @@ _WORDS = ["system", "user", "assistant", "tool"]
 @click.option("-a", "--all-sessions", is_flag=True, help="Search every session of the folder.")
 @click.option(
     "--mode",
-    type=click.Choice(["words", "boolean"]),
+    type=click.Choice(MODES),
     default="words",
     show_default=True,
     help="words: all must occur, as they are typed. boolean: AND, OR, NOT and brackets.",
 )
-@click.option("--scope", type=click.Choice(["message", "summary", "both"]), default="both", show_default=True)
-@click.option("--role", type=click.Choice(_WORDS), help="Only messages of this role.")
+@click.option("--scope", type=click.Choice(SCOPES), default="both", show_default=True)
+@click.option("--role", type=click.Choice(ROLES), help="Only messages of this role.")
 @click.option("--step", metavar="STEP", help="Only what belongs to this step.")
 @click.option("--last", metavar="AGE", help="Only what is not older: 30min, 6h, 7d, 2w, 1m (a month).")
 @click.option("--since", metavar="TIME", help="From then on: a date, or an ISO 8601 time with any offset.")
 @click.option("--before", metavar="TIME", help="Before then.")
-@click.option("--limit", type=click.IntRange(1, 50), default=10, show_default=True, help="How many hits to show.")
+@click.option(
+    "--limit", type=click.IntRange(1, MOST_HITS), default=DEFAULT_HITS, show_default=True, help="How many hits to show."
+)
 @session_dir_option
 @text_or_json
 def command(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from planrun.core import outputs
 from planrun.core.messages import ToolCall
-from planrun.core.plan import Json, Step
+from planrun.core.plan import Field, Json, Step
 
 NAME = "UpdatePlanStep"
 ARGUMENTS = ("status", "output", "note", "step_id")
@@ -70,7 +70,7 @@ def judge(call: ToolCall, step: Step, others: Container[str]) -> Judgement:
             return Refused(f'status must be "done" or "failed", found {found}. Nothing changed.')
 
 
-def _by_model(step: Step) -> tuple:  # type: ignore[type-arg]
+def _by_model(step: Step) -> tuple[Field, ...]:
     return tuple(f for f in step.output if f.type != "file")
 
 

@@ -8,11 +8,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchem
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from planrun.core.plan import FieldType, Strategy
 from planrun.planfile.nodes import Nothing
 from planrun.planfile.values import Amount, Boolean, Count, Positive, Rule, Seconds
 
-Context = Literal["keep", "compact", "clear", "summary"]
-OutputType = Literal["string", "integer", "number", "boolean", "array", "object", "file"]
 ParamType = Literal["string", "integer", "number", "boolean", "array", "object"]
 FREE_PREFIX = "x-"  # keys of the top level that nothing reads: a place for anchors
 
@@ -40,11 +39,7 @@ def _checks(value: object) -> object:
     return [{"run": item} if isinstance(item, str) else item for item in value] if isinstance(value, list) else value
 
 
-def _sandbox(value: object) -> object:
-    return {"type": value} if isinstance(value, str) else value
-
-
-def _field(value: object) -> object:
+def _of_type(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 
 
@@ -105,9 +100,9 @@ class _Typed(_Keys):
 class OutputTable(_Typed):
     """One field of a step's output."""
 
-    type: OutputType = "string"
+    type: FieldType = "string"
     required: Boolean = True
-    items: Annotated[OutputTable, BeforeValidator(_field), _TEXT] | None = Field(
+    items: Annotated[OutputTable, BeforeValidator(_of_type), _TEXT] | None = Field(
         default=None, description="what the elements of an array are"
     )
     path: str | None = Field(default=None, description="for the type file: relative to the working directory")
@@ -121,7 +116,7 @@ class ParamTable(_Typed):
 
     type: ParamType = "string"
     required: Boolean | None = None
-    items: Annotated[OutputTable, BeforeValidator(_field), _TEXT] | None = None
+    items: Annotated[OutputTable, BeforeValidator(_of_type), _TEXT] | None = None
     default: Any = Field(default_factory=Nothing)
 
 
@@ -133,10 +128,10 @@ class StepTable(_Keys):
     prompt: str | None = Field(default=None, description="what the model is to do")
     prompt_file: str | None = Field(default=None, description="the same from a file, relative to the plan")
     run: str | None = Field(default=None, description="a shell command, without a model")
-    output: dict[str, Annotated[OutputTable, BeforeValidator(_field), _TEXT]] = Field(
+    output: dict[str, Annotated[OutputTable, BeforeValidator(_of_type), _TEXT]] = Field(
         default={}, description="what the step leaves for later ones"
     )
-    context: Context | None = Field(default=None, description="what the step sees of earlier ones when it starts")
+    context: Strategy | None = Field(default=None, description="what the step sees of earlier ones when it starts")
     tools: list[str] | None = Field(default=None, description="the only tools that are offered")
     model: str | None = None
     limits: LimitsTable = LimitsTable()
@@ -166,7 +161,7 @@ class PlanTable(_Keys):
     params: dict[
         str, Annotated[ParamTable, BeforeValidator(_param), _Or({"type": ["string", "number", "boolean", "array", "null"]})]
     ] = {}
-    context: Context | None = Field(default=None, description="what a step sees of earlier ones when it starts")
+    context: Strategy | None = Field(default=None, description="what a step sees of earlier ones when it starts")
     limits: LimitsTable = LimitsTable()
     secrets: list[str] = Field(default=[], description="names of environment variables given to tools and masked everywhere")
     env: list[str] = Field(default=[], description="names of environment variables that ${{ env.NAME }} may read")
@@ -177,7 +172,7 @@ class PlanTable(_Keys):
         default=[], description="tool calls that may come again and again with one result, such as Bash(gh run watch*)"
     )
     recheck: Literal["end", "each", "off"] = "end"
-    sandbox: Annotated[SandboxTable, BeforeValidator(_sandbox), _Or({"const": "bwrap"})] | None = None
+    sandbox: Annotated[SandboxTable, BeforeValidator(_of_type), _Or({"const": "bwrap"})] | None = None
     steps: list[StepTable] = Field(min_length=1)
     finally_: list[StepTable] = Field(
         default=[],

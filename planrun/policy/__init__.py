@@ -1,1 +1,1 @@
-"""What may happen: permissions, secrets."""
+"""What may happen: permissions, and the hooks that are asked."""

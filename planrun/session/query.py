@@ -40,7 +40,7 @@ Query = Phrase | Every | Either | Without
 
 def parse(pattern: str, mode: Mode) -> Query | None:
     """The query; None where there is nothing in it that could be found. Raises Unclear."""
-    found = _Boolean(pattern).read() if mode == "boolean" else _every(list(_plain(pattern)))
+    found = _Boolean(pattern).read() if mode == "boolean" else _joined(Every, list(_plain(pattern)))
     if found is not None:
         phrases = list(_phrases(found))
         if len(phrases) > _MOST_PHRASES or sum(len(p.words) for p in phrases) > _MOST_WORDS:
@@ -110,12 +110,8 @@ def _phrase(text: str) -> Phrase | None:
     return Phrase(words, prefix) if words else None
 
 
-def _every(parts: list[Query]) -> Query | None:
-    return Every(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
-
-
-def _either(parts: list[Query]) -> Query | None:
-    return Either(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
+def _joined(kind: type[Every | Either], parts: list[Query]) -> Query | None:
+    return kind(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
 
 
 class _Boolean:
@@ -146,7 +142,7 @@ class _Boolean:
         parts = [self._conjunction(depth)]
         while self._take("OR"):
             parts.append(self._conjunction(depth))
-        return _either([p for p in parts if p is not None])
+        return _joined(Either, [p for p in parts if p is not None])
 
     def _conjunction(self, depth: int) -> Query | None:
         """The parts up to an OR, a closing bracket or the end."""
@@ -158,8 +154,8 @@ class _Boolean:
             parts.append((negated, self._one(depth)))
         if all(negated for negated, _ in parts):
             raise Unclear("NOT takes away from what stands beside it: `error NOT warning`")
-        found = _every([p for negated, p in parts if not negated and p is not None])
-        less = _either([p for negated, p in parts if negated and p is not None])
+        found = _joined(Every, [p for negated, p in parts if not negated and p is not None])
+        less = _joined(Either, [p for negated, p in parts if negated and p is not None])
         return Without(found, less) if found is not None and less is not None else found
 
     def _one(self, depth: int) -> Query | None:

@@ -45,7 +45,6 @@ class Place:
     offset: int
     seq: int
     prev: str
-    timestamp: float
 
 
 @cache
@@ -134,7 +133,6 @@ class Keeper:
             offset=self._log.size,
             seq=state.seq,
             prev=self._log.prev,
-            timestamp=state.timestamp,
         )
         rest = compact_json(dataclasses.asdict(place)).encode("utf-8") + b"\n" + body
         _replace(path_of(self._log.path), _digest(rest) + b"\n" + rest)

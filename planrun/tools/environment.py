@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from planrun.masking.masker import NOTHING
 from planrun.masking.names import looks_secret
@@ -26,14 +26,11 @@ _PROXY = "_proxy"  # without it no command reaches the network, so it passes wit
 _TELLING = 8  # characters; a shorter value is found inside ordinary ones
 
 
-def child_environment(
-    environ: Mapping[str, str], secrets: Mapping[str, str], extra: Mapping[str, str], withheld: Collection[str] = ()
-) -> dict[str, str]:
-    """`environ` for children: without the endpoint's key, without names that look like a credential or values that hold
-    a token, and without planrun's own variables, unless `secrets` declares them; plus what keeps programs from asking; `secrets` and then
-    `extra` win. Names in `withheld` never pass, declared or not, and no variable passes that repeats the value of a
-    withheld one."""
-    hidden = {environ[name] for name in {ENDPOINT_KEY, *withheld} - secrets.keys() if len(environ.get(name, "")) >= _TELLING}
+def child_environment(environ: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
+    """`environ` for children: without the endpoint's key and what repeats it, without names that look like a credential or
+    values that hold a token, and without planrun's own variables, unless `secrets` declares them; plus what keeps programs from
+    asking. `secrets` win."""
+    key = "" if ENDPOINT_KEY in secrets else environ.get(ENDPOINT_KEY, "")
     kept = {
         name: value
         for name, value in environ.items()
@@ -41,7 +38,6 @@ def child_environment(
         and name != ENDPOINT_KEY
         and not looks_secret(name)
         and (name.lower().endswith(_PROXY) or NOTHING(value) is value)
-        and not any(secret in value for secret in hidden)
+        and not (len(key) >= _TELLING and key in value)
     }
-    merged = {**kept, **UNATTENDED, **secrets, **extra}
-    return {name: value for name, value in merged.items() if name not in withheld}
+    return {**kept, **UNATTENDED, **secrets}

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from planrun.core.archive import MOST_HITS, Expanded, Found, Hit, Mode, Original, Scope, Search, Unclear
+from planrun.core.archive import DEFAULT_HITS, MOST_HITS, Expanded, Found, Hit, Mode, Original, Scope, Search, Unclear
 from planrun.tools.base import Tool, ToolContext, ToolResult
 from planrun.tools.paths import guarded
 from planrun.tools.shell import spill
@@ -34,7 +34,7 @@ class SearchArguments(BaseModel):
     since: str | None = None
     before: str | None = None
     all_sessions: bool = False
-    limit: int = Field(10, ge=1)
+    limit: int = Field(DEFAULT_HITS, ge=1)
 
 
 class ExpandArguments(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from planrun.core import plantool
 from planrun.core.events import CallEnded, CallStarted
 from planrun.core.plan import ExistsCheck, RunCheck, Step, UnchangedCheck
 from planrun.core.state import State
@@ -12,7 +13,6 @@ from planrun.views.line import NORMAL, VERBOSE, Line, place, step_of
 from planrun.views.words import duration, one_line
 
 _SLOW = 5.0  # seconds from which the end of a call is worth a line
-_PLAN_TOOL = "UpdatePlanStep"
 _SUBJECTS = ("command", "file_path", "path", "pattern", "query", "url")
 
 
@@ -34,7 +34,7 @@ def ended(event: CallEnded, state: State) -> Iterator[Line]:
         yield Line(f"{at}{what} {verdict}{again}{took}" + ("" if ok else f": {text}"), "plain" if ok else "bad", stays=not ok)
         if ok and text:
             yield Line(f"  {text}", "dim", VERBOSE)
-    elif event.name != _PLAN_TOOL:
+    elif event.name != plantool.NAME:
         worth = not ok or (event.seconds or 0.0) >= _SLOW
         words = "ended" if ok else f"ended with {event.status}"
         yield Line(f"{at}{one_line(event.name, 40)} {words}{took}", "plain" if ok else "note", NORMAL if worth else VERBOSE)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import assert_never
 
 from planrun.core import prompts
 from planrun.core.budget import limits_in_force
 from planrun.core.context import Segment
-from planrun.core.plan import Check, ExistsCheck, Json, Limits, RunCheck, Step, UnchangedCheck
+from planrun.core.plan import Check, ExistsCheck, Json, RunCheck, Step, UnchangedCheck
 from planrun.core.scope import strategy_of
 from planrun.core.state import State
 from planrun.core.tokens import PER_MESSAGE, raw_tokens
@@ -29,7 +29,7 @@ def preview(state: State, tool_tokens: Callable[[Step], float]) -> dict[str, Jso
         "plan": plan.name,
         "goal": plan.goal,
         "model": state.model or None,
-        "limits": _limits(limits_in_force(state)),
+        "limits": asdict(limits_in_force(state)),
         "params": dict(state.header.params) if state.header else {},
         "recheck": plan.recheck,
         "steps": steps,
@@ -50,7 +50,7 @@ def _step(state: State, step: Step, strategy: str | None, fresh: bool, tool_toke
         "outputs": [f.name for f in step.output],
         "fix": step.fix,
         "attempts": step.attempts,
-        "limits": _limits(step.limits),
+        "limits": asdict(step.limits),
         "timeout": step.timeout,
         "if": step.condition,
         "on_failure": step.on_failure,
@@ -66,10 +66,6 @@ def _first_request(state: State, step: Step, fresh: bool) -> float:
     before = state if fresh else replace(state, view=(Segment("earlier"),))
     brief = prompts.brief(before, step, step.prompt or "")
     return raw_tokens(prompts.system(state)) + raw_tokens(brief) + 2 * PER_MESSAGE
-
-
-def _limits(limits: Limits) -> dict[str, Json]:
-    return {"cost_usd": limits.cost_usd, "tokens": limits.tokens, "time": limits.time, "turns": limits.turns}
 
 
 def _check(check: Check) -> str:

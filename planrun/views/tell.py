@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
+from planrun.core import plantool
 from planrun.core.events import (
     Approval,
     CallEnded,
@@ -28,8 +29,6 @@ from planrun.views.calls import ended, started
 from planrun.views.edits import boundary
 from planrun.views.line import NORMAL, QUIET, VERBOSE, Line, place, step_of
 from planrun.views.words import amount, duration, money, one_line, plural
-
-_PLAN_TOOL = "UpdatePlanStep"
 
 
 def tell(record: Record, state: State) -> Iterator[Line]:  # noqa: C901 - a case for each event
@@ -165,7 +164,7 @@ def _said(event: Said, state: State) -> Iterator[Line]:
 
 def _told(event: Said, state: State) -> bool:
     """Whether the answer repeats a failed check, which had a line of its own."""
-    failure = state.step_state(event.step).failure if event.step and event.name == _PLAN_TOOL else None
+    failure = state.step_state(event.step).failure if event.step and event.name == plantool.NAME else None
     return failure is not None and failure in (event.content or "")
 
 

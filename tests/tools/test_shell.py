@@ -158,7 +158,7 @@ ASKING = {
 def test_what_asks_somebody_ends_at_once(ctx: ToolContext, what: str) -> None:
     tool = next(tool for tool in builtin_tools() if tool.name == "Bash")
     begin = "git init -q .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; "
-    env = child_environment(os.environ, {}, {}) | {"HOME": str(ctx.workspace)}
+    env = child_environment(os.environ, {}) | {"HOME": str(ctx.workspace)}
     arguments = tool.arguments(command=begin * 2 + ASKING[what], timeout=20)
     began = time.monotonic()
     result = tool.run(arguments, replace(ctx, env=env))
