@@ -152,7 +152,7 @@ def _drive(
 def _unknown(state: State, prices: Callable[[str], Price | None]) -> Iterator[str]:
     """What the run has to do without, to be said before it begins: windows that are guesses, limits that cannot hold."""
     for name in room.models(state):
-        if room.window_of(state, name)[1] == "a guess":
+        if room.window_of(state, name)[1] == room.A_GUESS:
             how = "name it with --window, `window:` in the plan or modelOverrides in settings.json"
             yield f"the context window of {name} is not known: {room.GUESS:,} tokens is a guess; {how}"
         if limits_in_force(state).cost_usd is not None and prices(name) is None:

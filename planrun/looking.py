@@ -39,7 +39,7 @@ from planrun.runner import asking
 from planrun.runner.loop import Runner
 from planrun.runner.signals import Signals
 from planrun.session.following import follow, latest
-from planrun.session.running import writer
+from planrun.session.lock import writer
 from planrun.settings import Flags, Settings
 
 

@@ -116,14 +116,13 @@ def _repaired(path: Path, output: Path | None, format: str) -> bool:
     from planrun.cli.printing import complain, say, say_json
     from planrun.doctor.log import examine
     from planrun.doctor.repair import repair
-    from planrun.errors import SessionBusy
-    from planrun.session.running import writer
+    from planrun.session.lock import busy, writer
     from planrun.views import doctor as view
     from planrun.views.words import one_line, plural
 
     who = writer(path)
     if who is not None:
-        raise SessionBusy(f"session {path.stem} is being run by {who}; wait for it or stop it first")
+        raise busy(path, who)
     copy = repair(path, output or path.with_name(f"{path.stem}-repaired.jsonl"), read_plan)
     report = examine(copy.path, read_plan)
     more = [f"and {copy.more:,} more"] if copy.more else []

@@ -53,8 +53,8 @@ def read(path: Path, follow: bool) -> Iterator[tuple[Record, bytes]]:
     Raises SessionDamaged."""
     from planrun.core.events import Ended
     from planrun.errors import SessionDamaged
+    from planrun.session.lock import writer
     from planrun.session.reader import Reader
-    from planrun.session.running import writer
 
     try:
         with path.open("rb") as file:

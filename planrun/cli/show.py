@@ -29,7 +29,7 @@ def command(session: str | None, with_context: bool, session_dir: Path | None, f
     from planrun import api, looking
     from planrun.cli.finding import find, store_of
     from planrun.cli.printing import say, say_json
-    from planrun.session.running import writer
+    from planrun.session.lock import writer
     from planrun.views import use as used
     from planrun.views.result import result
     from planrun.views.show import show

@@ -8,7 +8,7 @@ from planrun.core import context
 from planrun.core.plan import Step
 from planrun.core.state import State
 
-GUESS = 128_000
+GUESS, A_GUESS = 128_000, "a guess"  # tokens where nothing tells, and the word for it
 RESERVE = 4_096  # tokens kept for the reply where `maxOutput` says nothing, at most a quarter of the window
 MARGIN = 0.02  # of the window: what chat templates add that nobody counts
 
@@ -59,7 +59,7 @@ class Room:
 
 def room_of(state: State, step: Step) -> Room:
     """The room of `step` as the state stands."""
-    model = model_of(state, step)
+    model = state.model_of(step)
     window, origin = window_of(state, model)
     system = sum(e.raw for s in state.view[:1] for e in s.entries if e.message.role == "system")
     used = context.raw_size(state.view) - system
@@ -74,12 +74,6 @@ def room_of(state: State, step: Step) -> Room:
     )
 
 
-def model_of(state: State, step: Step) -> str:
-    """A model named on the command line or in the environment wins over the step's own, that over the session's."""
-    asked = state.options.get("model")
-    return asked if isinstance(asked, str) else step.model or state.model
-
-
 def window_of(state: State, model: str, *, own: bool = True) -> tuple[int, str]:
     """The model's window: as configured, as an endpoint taught it (the smaller of the two), as it is known, or a guess. `own` is
     False for a model that is only asked for summaries: the window of the plan or the command line is not its."""
@@ -90,7 +84,7 @@ def window_of(state: State, model: str, *, own: bool = True) -> tuple[int, str]:
     if taught:
         return taught, "the endpoint"
     listed = known_window(model)
-    return (listed, "the table of known models") if listed else (GUESS, "a guess")
+    return (listed, "the table of known models") if listed else (GUESS, A_GUESS)
 
 
 def known_window(model: str) -> int | None:
@@ -102,7 +96,7 @@ def known_window(model: str) -> int | None:
 
 def models(state: State) -> tuple[str, ...]:
     """The models that the plan's steps ask, recordings aside."""
-    names = dict.fromkeys(model_of(state, s) for s in state.need_plan().steps if s.prompt is not None)
+    names = dict.fromkeys(state.model_of(s) for s in state.need_plan().steps if s.prompt is not None)
     return tuple(n for n in names if not n.startswith("replay:"))
 
 

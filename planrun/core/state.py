@@ -20,7 +20,7 @@ from planrun.core.events import (
 )
 from planrun.core.evolve import evolve
 from planrun.core.messages import CallStatus
-from planrun.core.plan import Json, Plan
+from planrun.core.plan import Json, Plan, Step
 from planrun.core.projection import Hidden
 
 RECENT = 20  # call fingerprints kept for the repeat guard: five rounds of a cycle of four
@@ -151,14 +151,15 @@ class State:
     def step_state(self, step_id: str) -> StepState:
         return self.steps[self.need_plan().index[step_id]]
 
+    def model_of(self, step: Step | None) -> str:
+        """The model that a step asks; without one the session's. One that was named for this run wins."""
+        named = self.options.get("model")
+        return named if isinstance(named, str) else (step and step.model) or self.model
+
     @property
     def asks(self) -> str:
         """The model that the step under way asks; between steps the session's."""
-        named = self.options.get("model")
-        if isinstance(named, str):
-            return named
-        step = self.need_plan().steps[self.current] if self.current is not None else None
-        return (step.model if step else None) or self.model
+        return self.model_of(self.need_plan().steps[self.current] if self.current is not None else None)
 
     @property
     def under_way(self) -> int | None:
@@ -169,11 +170,6 @@ class State:
     def factor(self) -> float:
         """What turns raw estimates into tokens of the model that is asked."""
         return self.factors.get(self.asks, 1.0)
-
-    @property
-    def window(self) -> int | None:
-        """The window of the model that is asked, as far as an endpoint taught it."""
-        return self.windows.get(self.asks)
 
     def need_plan(self) -> Plan:
         if self.plan is None:

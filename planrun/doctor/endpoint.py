@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from planrun.core.room import GUESS, known_window
+from planrun.core.room import A_GUESS, window_of
+from planrun.core.state import State
 from planrun.endpoint import shown
 from planrun.errors import ConfigError, PlanrunError, ProviderError
 from planrun.models.base import Reply
@@ -136,16 +137,13 @@ class Endpoint:
         return Check("tools", "ok", f"it called note_word({one_line(call.arguments, 60)})")
 
     def _window(self, row: dict[str, Any] | None) -> Check:
-        override = self.settings.model_overrides.get(self.model)
-        own = self.settings.window or (override.context if override else None)
-        table = known_window(self.model)
+        used, origin = window_of(State(settings=self.settings.public()), self.model)
+        text = f"planrun takes it for {used:,} tokens, by {origin}"
         said = _window_of(row or {})
-        used = own or table or GUESS
-        where = "settings" if own else "the table of known models" if table else "a guess"
-        text = f"planrun takes it for {used:,} tokens, by {where}"
         if said is None:
-            advice = "" if own or table else "name it with --window or modelOverrides in settings.json"
-            return Check("window", "ok" if own or table else "warning", f"{text}; the endpoint does not say", advice)
+            known = origin != A_GUESS
+            advice = "" if known else "name it with --window or modelOverrides in settings.json"
+            return Check("window", "ok" if known else "warning", f"{text}; the endpoint does not say", advice)
         if used > said:
             return Check(
                 "window",

@@ -12,7 +12,7 @@ from pathlib import Path
 from planrun.doctor.findings import Finding
 from planrun.doctor.pieces import Piece
 from planrun.session import index
-from planrun.session.running import writer
+from planrun.session.lock import writer
 
 _SAVED = re.compile(rb"tool-output/([A-Za-z0-9._-]+)")
 

@@ -19,7 +19,7 @@ from planrun.doctor.pieces import Line, Piece, lines
 from planrun.errors import SessionDamaged
 from planrun.session import snapshot
 from planrun.session.following import MISFITS, misfit
-from planrun.session.running import writer
+from planrun.session.lock import writer
 
 Look = Callable[[Piece], None]
 

@@ -12,7 +12,7 @@ from planrun.core.actions import AskModel
 from planrun.core.events import Event, LimitNeared, Requested, Responded, Said
 from planrun.core.messages import Message, compact_json
 from planrun.core.plan import Step
-from planrun.core.room import model_of, offers, tools_raw
+from planrun.core.room import offers, tools_raw
 from planrun.core.state import State
 from planrun.core.tokens import raw_tokens
 from planrun.errors import ContextOverflow, Interrupted, PlanrunError, ProviderError, SessionDamaged
@@ -28,7 +28,7 @@ def ask(world: World, state: State, action: AskModel) -> Iterator[Event]:
     wrong = pairing.faults(state.view)
     if wrong:
         raise SessionDamaged(f"these messages must not be sent: {'; '.join(wrong)}")
-    name = model_of(state, step)
+    name = state.model_of(step)
     request, requested = prepare(world, state, step, name)
     yield requested
     world.log.sync()

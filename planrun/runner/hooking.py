@@ -13,7 +13,6 @@ from planrun.core.actions import Compact, Summarise
 from planrun.core.events import Compacted, Ended, Event, Hooked, StepChanged
 from planrun.core.messages import ToolCall
 from planrun.core.plan import Json
-from planrun.core.room import model_of
 from planrun.core.state import State
 from planrun.runner.world import World
 from planrun.tools.base import ToolResult
@@ -124,7 +123,7 @@ def _where(world: World, state: State, told: dict[str, Json]) -> dict[str, Json]
     step = plan.step(step_id) if isinstance(step_id, str) else None
     where: dict[str, Json] = {
         "session_id": state.header.session if state.header else "",
-        "model": model_of(state, step) if step else state.model,
+        "model": state.model_of(step),
         "cwd": str(world.workspace),
         "step": step_id,
     }

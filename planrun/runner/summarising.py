@@ -16,7 +16,7 @@ from planrun.core.context import Entry, View
 from planrun.core.edits import Edit, Insert
 from planrun.core.events import Compacted, Event, Noted, Purpose, Requested, Responded
 from planrun.core.messages import compact_json
-from planrun.core.room import model_of, window_of
+from planrun.core.room import window_of
 from planrun.core.state import State
 from planrun.core.strategies import ladder
 from planrun.core.summaries import Level
@@ -56,7 +56,7 @@ def source_of(state: State, action: Summarise) -> Source:
     that only the beginning and the end of each tool result are given."""
     results = summaries.PREVIEW if action.trigger == "manual" else summaries.ITEM
     name = summariser(state, action.step)
-    window, _ = window_of(state, name, own=name == model_of(state, state.need_plan().step(action.step)))
+    window, _ = window_of(state, name, own=name == state.model_of(state.need_plan().step(action.step)))
     room = window * _SHARE / max(state.factors.get(name, 1.0), 0.5) if action.model else inf
     groups = _worthwhile([g.entries for g in ladder.groups(state.view) if covered(g.entries, action.first, action.last)])
     text, fit = summaries.source(groups, room, results)
@@ -82,7 +82,7 @@ def covered(entries: tuple[Entry, ...], first: int, last: int) -> bool:
 
 def summariser(state: State, step_id: str) -> str:
     """The model that writes summaries. A recording answers its own."""
-    own = model_of(state, state.need_plan().step(step_id))
+    own = state.model_of(state.need_plan().step(step_id))
     named = state.settings.get("summary_model")
     return named if isinstance(named, str) and not own.startswith("replay:") else own
 

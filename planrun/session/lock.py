@@ -1,5 +1,5 @@
 """One writer for a session: an operating system lock on its log, held as long as the process lives, and a note beside the log
-(`ID.lock`) that says who holds it."""
+(`ID.lock`) that says who holds it, to others that want to write and to those who only look."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def acquire(file: BinaryIO, path: Path) -> None:
             break
         except BlockingIOError as error:
             if not left:
-                raise SessionBusy(f"session {path.stem} is being run by {_who(path)}; wait for it or stop it first") from error
+                raise busy(path, _who(path)) from error
             time.sleep(_PAUSE)
         except OSError as error:
             raise OSError(
@@ -36,6 +36,10 @@ def acquire(file: BinaryIO, path: Path) -> None:
             ) from error
     with contextlib.suppress(OSError):  # it only tells others; on a full disk the log itself says what is wrong
         owner_of(path).write_text(f"pid {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
+
+
+def busy(path: Path, who: str) -> SessionBusy:
+    return SessionBusy(f"session {path.stem} is being run by {who}; wait for it or stop it first")
 
 
 def _who(path: Path) -> str:
@@ -54,3 +58,17 @@ def release(file: BinaryIO, path: Path) -> None:
     with contextlib.suppress(OSError):
         owner_of(path).unlink(missing_ok=True)
     file.close()
+
+
+def writer(path: Path) -> str | None:
+    """Who is writing the log at `path` right now, as `pid 123 on HOST`; None where nobody is."""
+    try:
+        who = owner_of(path).read_text(encoding="utf-8", errors="replace").strip()
+        # Only where a writer left its name is the lock tried at all: for that moment nobody else could take it.
+        with path.open("rb") as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return who or "another process"
+    except OSError:
+        return None
+    return None

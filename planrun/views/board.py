@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from planrun.core.plan import Step
+from planrun.core.room import A_GUESS, window_of
 from planrun.core.state import State, StepState
 from planrun.views.line import Tone
 from planrun.views.words import amount, duration, money, one_line, plural
@@ -65,15 +66,6 @@ def _used(state: State, elapsed: float, sent: int) -> Text:
     if spend.cost_usd is not None:
         parts.append(money(spend.cost_usd))
     if sent:
-        window = window_of(state)
-        parts.append(f"context {amount(sent)}" + (f" of {amount(window)} ({sent / window:.0%})" if window else ""))
+        window, origin = window_of(state, state.asks)
+        parts.append(f"context {amount(sent)}" + (f" of {amount(window)} ({sent / window:.0%})" if origin != A_GUESS else ""))
     return Text("  " + ", ".join(parts), style="dim")
-
-
-def window_of(state: State) -> int | None:
-    """The model's window in tokens: as an endpoint taught it, as the settings or the plan name it, or None."""
-    named = state.settings.get("window")
-    for value in (state.window, named if isinstance(named, int) else None, state.plan.window if state.plan else None):
-        if value:
-            return value
-    return None

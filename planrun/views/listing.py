@@ -7,7 +7,7 @@ import time
 from planrun.core.plan import Json
 from planrun.core.state import PlanReader
 from planrun.session import progress
-from planrun.session.running import writer
+from planrun.session.lock import writer
 from planrun.session.store import Found
 from planrun.views.words import one_line
 

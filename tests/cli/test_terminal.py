@@ -27,7 +27,7 @@ def test_the_screen_shows_what_is_going_on_and_keeps_what_is_done(tmp_path: Path
         shown = terminal.rest()
     assert terminal.process.returncode == 130
     assert "approved by " in shown and "T[red]t[/red]" in shown
-    assert "done, 0.0s" in shown
+    assert re.search(r"done, \d", shown)
     assert "resume with: planrun resume s\r\n" in SGR.sub("", shown)
     assert f"{ESCAPE}[?25l" not in shown, "a hidden cursor stays hidden where the process is killed"
     assert f"{ESCAPE}[?1049h" not in shown

@@ -110,7 +110,7 @@ def test_where_the_window_is_known_from() -> None:
 def test_one_models_window_is_not_anothers() -> None:
     taught = State(plan=PLAN, model="a", windows={"a": 3_000}, factors={"a": 2.0})
     assert window_of(taught, "b") == (GUESS, "a guess")
-    assert (taught.window, taught.factor) == (3_000, 2.0)
+    assert (window_of(taught, "a")[0], taught.factor) == (3_000, 2.0)
     assert window_of(state(window=9_000), "summariser", own=False) == (GUESS, "a guess")
 
 
