@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from planrun import planfile
+from planrun.core import names
 from planrun.core.events import Session
 from planrun.core.messages import compact_json
 from planrun.core.plan import Plan
@@ -33,8 +34,6 @@ from planrun.tools.history import HISTORY
 from planrun.tools.plan import PLAN_TOOL
 from planrun.tools.registry import builtin_tools, schema
 from planrun.tools.sandbox import Bubblewrap, NoSandbox, bubblewrap
-
-STATE_DIR = ".thclaws"
 
 
 def all_tools() -> tuple[Tool, ...]:
@@ -74,7 +73,7 @@ def sandbox(settings: Settings, workspace: Path, log: Path, environ: Mapping[str
     """What the settings ask for, tried once; commands cannot write into planrun's own folders. Raises ConfigError."""
     if settings.sandbox is None:
         return None
-    own = (Path(os.path.realpath(folder)) for folder in (workspace / STATE_DIR, log.parent))
+    own = (Path(os.path.realpath(folder)) for folder in (workspace / names.FOLDER, log.parent))
     protected = tuple(folder for folder in own if folder != workspace and folder.is_relative_to(workspace))
     try:
         return bubblewrap(workspace, protected, environ.get("PATH", os.defpath), network=settings.sandbox.network)
@@ -118,7 +117,7 @@ def world(
         signals=signals,
         acts=RealActs(),
         workspace=workspace,
-        spill=workspace / STATE_DIR / "tool-output",
+        spill=workspace / names.SPILL,
         environment=child_environment(environ, secrets),
         mask=mask,
         on_retry=lambda retry: front.on_retry(replace(retry, reason=mask(retry.reason))),

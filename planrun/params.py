@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 
 from planrun.core import outputs
+from planrun.core.hints import nearest
 from planrun.core.plan import Field, Json, Plan
 from planrun.errors import UsageError
 
@@ -34,8 +34,7 @@ def typed(plan: Plan, given: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _unknown(name: str, known: Mapping[str, Field]) -> str:
-    close = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {close[0]}?" if close else f"it has: {', '.join(known) or 'none'}"
+    hint = nearest(name, known) or f"it has: {', '.join(known) or 'none'}"
     return f"the plan has no parameter {name!r}; {hint}"
 
 

@@ -12,13 +12,12 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from planrun import settings_file
+from planrun.core import names
 from planrun.core.plan import Json, Limits, Plan, Sandbox, Strategy
 from planrun.endpoint import DEFAULT_BASE_URL, normalise_base_url, shown
 from planrun.errors import ConfigError
 from planrun.masking.names import looks_secret
 from planrun.precedence import Picker, amount, positive, sandbox, seconds, strategy
-
-PROJECT_FILE = Path(".thclaws") / "settings.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,7 @@ class Settings:
 
 def resolve(cwd: Path, flags: Flags, environ: Mapping[str, str], plan: Plan | None) -> Settings:
     """The settings in force for a run in `cwd`. Raises ConfigError naming the place, what was expected and what was found."""
-    files = [settings_file.load(cwd / PROJECT_FILE), settings_file.load(_user_file(environ))]
+    files = [settings_file.load(cwd / names.SETTINGS), settings_file.load(_user_file(environ))]
     pick = Picker(environ, [file for file in files if file is not None])
     warnings: list[str] = []
     base_url, warning = _base_url(pick, flags)
@@ -199,8 +198,7 @@ def _api_key(pick: Picker) -> str | None:
 
 
 def _session_dir(pick: Picker, flags: Flags, cwd: Path) -> Path:
-    found = pick.first("session_dir", flags.session_dir, None, None, Path)
-    return cwd / (found if found is not None else Path(".thclaws") / "sessions")
+    return cwd / (pick.first("session_dir", flags.session_dir, None, None, Path) or names.SESSIONS)
 
 
 def _context(pick: Picker, flags: Flags, plan: Plan | None) -> Strategy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher, get_close_matches
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from planrun import jsontext
+from planrun.core.hints import nearest
 from planrun.core.rules import rule
 from planrun.core.units import duration, shown
 from planrun.errors import ConfigError
@@ -216,10 +217,6 @@ def _words(detail: Any) -> tuple[jsontext.Path, str]:
         return path, f"unknown key {name}"
     if detail["type"] == "missing":
         return path[:-1], f"{name} is missing"
-    close = (
-        get_close_matches(str(detail["input"]), message.replace(" or ", ", ").split(", "), 1)
-        if detail["type"] == "literal_error"
-        else []
-    )
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    return path, f"{name}: expected {message.removeprefix('expected ')}, found {found}{hint}"
+    choices = message.replace(" or ", ", ").split(", ") if detail["type"] == "literal_error" else ()
+    hint = nearest(str(detail["input"]), choices)
+    return path, f"{name}: expected {message.removeprefix('expected ')}, found {found}" + (f" ({hint})" if hint else "")

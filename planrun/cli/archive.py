@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from planrun.core.names import SESSIONS
 from planrun.session.history import History
 from planrun.session.texts import newest
 
@@ -12,7 +13,7 @@ def history_of(session: str | None, session_dir: Path | None, *, any_session: bo
     """The archive, seen from a session: the one that is named (a unique beginning is enough), else the newest of this
     directory. With `any_session` there need be none. Raises UsageError."""
     here = Path.cwd().resolve()
-    folder = here / (session_dir or Path(".thclaws") / "sessions")  # no settings file can say otherwise, so none is read
+    folder = here / (session_dir or SESSIONS)  # no settings file can say otherwise, so none is read
     log = folder / f"{session}.jsonl" if session else newest(folder, str(here))
     if log is None and any_session:
         return History(folder, None)

@@ -83,8 +83,9 @@ def _log(name: str, store: Store) -> Path:
 
 def _checked(paths: list[Path], store: Store, format: str) -> bool:
     """Examine, and print what was found. True where something is damaged."""
-    from planrun.building import STATE_DIR, read_plan
+    from planrun.building import read_plan
     from planrun.cli.printing import complain, say, say_json
+    from planrun.core.names import SPILL
     from planrun.doctor.findings import Finding, Report
     from planrun.doctor.folder import Saved, beside
     from planrun.doctor.log import examine
@@ -99,7 +100,7 @@ def _checked(paths: list[Path], store: Store, format: str) -> bool:
             reports.append(Report(path, [Finding("unreadable", str(error))]))
         if format == "text":
             say(view.text(reports[-1], here))
-    found = [] if paths else list(beside(store.folder, here / STATE_DIR / "tool-output", saved))
+    found = [] if paths else list(beside(store.folder, here / SPILL, saved))
     damaged = [r for r in reports if r.damaged]
     if format == "json":
         say_json(view.as_json(reports, found))

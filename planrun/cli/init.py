@@ -18,11 +18,12 @@ def command() -> None:
     """
     from planrun.cli.printing import say
     from planrun.cli.starter import PLAN, SETTINGS
+    from planrun.core import names
     from planrun.errors import UsageError
 
     try:
         say(_create(Path("plan.yaml"), PLAN))
-        say(_create(Path(".thclaws", "settings.json"), SETTINGS))
+        say(_create(Path(names.SETTINGS), SETTINGS))
         say(_ignore(Path(".gitignore")))
     except OSError as error:
         raise UsageError(f"cannot write {error.filename}: {error.strerror or error}") from error

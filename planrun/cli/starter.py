@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from planrun.core.names import SESSIONS, SPILL
+
 PLAN = """\
 # A plan: steps that a model or a command carries out one after another. Check it with `planrun validate plan.yaml`,
 # see what it would do with `planrun run -n plan.yaml`, run it with `planrun run plan.yaml --model NAME`.
@@ -54,4 +56,4 @@ SETTINGS = """\
 }
 """
 
-IGNORED = (".thclaws/sessions/", ".thclaws/tool-output/")
+IGNORED = (f"{SESSIONS}/", f"{SPILL}/")

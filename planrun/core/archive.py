@@ -14,7 +14,6 @@ Kind = Literal["message", "summary"]
 SCOPES: tuple[Scope, ...] = ("message", "summary", "both")
 MODES: tuple[Mode, ...] = ("words", "boolean")
 ROLES = ("system", "user", "assistant", "tool")
-HISTORY_TOOLS = frozenset({"SearchHistory", "ExpandHistory"})  # what they say stands elsewhere already
 DEFAULT_HITS, MOST_HITS = 10, 50
 
 

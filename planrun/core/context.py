@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from planrun.core import pairing, plantool
+from planrun.core import names, pairing
 from planrun.core.messages import Message, Origin, ToolCall, compact_json
 from planrun.core.tokens import PER_MESSAGE, raw_tokens
 from planrun.core.value import value
 
-PINNED = frozenset({plantool.NAME})  # tools whose results no compaction touches
+PINNED = frozenset({names.PLAN_TOOL})  # tools whose results no compaction touches
 _SURELY = 500  # characters: no placeholder is that long
 LONG_ARGUMENTS = 2_000  # characters of a call's arguments that stay in full
 

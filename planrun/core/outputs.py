@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 from planrun.core.fields import check, describe, found_words, parse, schema, wanted_words
+from planrun.core.hints import nearest
 from planrun.core.messages import compact_json
 from planrun.core.plan import Field, Json
 
@@ -114,8 +114,7 @@ def _file(field: Field, value: object) -> list[str]:
 
 
 def _unknown(name: str, known: Mapping[str, Field]) -> str:
-    close = get_close_matches(name, known, 1)
-    hint = f"did you mean {close[0]}?" if close else f"the fields are {_names(tuple(known.values()))}"
+    hint = nearest(name, known) or f"the fields are {_names(tuple(known.values()))}"
     return f"{name[:80]}: not a field of this output; {hint}"
 
 

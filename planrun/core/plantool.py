@@ -10,7 +10,6 @@ from planrun.core import outputs
 from planrun.core.messages import ToolCall
 from planrun.core.plan import Field, Json, Step
 
-NAME = "UpdatePlanStep"
 ARGUMENTS = ("status", "output", "note", "step_id")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 
-from planrun.core import budget, context, guard, plantool, pressure, prompts
+from planrun.core import budget, context, guard, names, plantool, pressure, prompts
 from planrun.core.actions import (
     Action,
     Answer,
@@ -165,8 +165,8 @@ def _calls(state: State, step: Step, now: StepState, calls: tuple[ToolCall, ...]
     call = calls[0]
     if now.fixes > step.fix or _gave_up(state, step):
         return Answer(step.id, call, prompts.NOT_RUN.format(step=step.id), "denied")
-    if call.name != plantool.NAME:
-        plain = next((i for i, c in enumerate(calls) if c.name == plantool.NAME), len(calls))
+    if call.name != names.PLAN_TOOL:
+        plain = next((i for i, c in enumerate(calls) if c.name == names.PLAN_TOOL), len(calls))
         return RunCalls(step.id, calls[:plain])
     others = state.need_plan().index
     match plantool.judge(call, step, others):
@@ -187,7 +187,7 @@ def _judged(state: State, step: Step) -> plantool.Judgement | None:
     for entry in reversed(state.view[-1].entries if state.view else ()):
         if entry.message.role != "assistant":
             continue
-        calls = [c for c in entry.message.tool_calls if c.name == plantool.NAME and c.id not in waiting]
+        calls = [c for c in entry.message.tool_calls if c.name == names.PLAN_TOOL and c.id not in waiting]
         others = state.need_plan().index
         verdicts = [plantool.judge(c, step, others) for c in calls]
         return next((v for v in verdicts if isinstance(v, GaveUp)), verdicts[-1] if verdicts else None)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planrun.core import plantool
+from planrun.core import names
 from planrun.core.context import Entry
 from planrun.core.messages import compact_json
 from planrun.core.tokens import raw_tokens
@@ -159,7 +159,7 @@ def digest(entries: tuple[Entry, ...], target: int) -> str:
             calls[call.name] = calls.get(call.name, 0) + 1
             arguments = _arguments(call.arguments)
             files.update({str(arguments[k]): None for k in _PATH_KEYS if k in arguments})
-            if call.name == plantool.NAME and arguments.get("output"):
+            if call.name == names.PLAN_TOOL and arguments.get("output"):
                 outputs.append(_clip(compact_json(arguments["output"]), 200))
         spoke = not entry.note.filler if entry.note else entry.message.role == "assistant"
         if spoke and entry.message.content:

@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from planrun.core.hints import nearest
+from planrun.core.names import TOOLS
 from planrun.core.plan import Plan, RunCheck, Step
 from planrun.core.shellcommand import RISKY_VARIABLES
 from planrun.planfile.build import NAME
 from planrun.planfile.references import References
-from planrun.planfile.report import Path, Report, nearest, spelled
+from planrun.planfile.report import Path, Report, spelled
 from planrun.planfile.schema import PlanTable
 
-TOOLS = ("Read", "Write", "Edit", "Glob", "Grep", "Ls", "Bash", "SearchHistory", "ExpandHistory", "UpdatePlanStep")
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _LONGEST_NAME = 200
 

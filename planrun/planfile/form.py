@@ -7,9 +7,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from planrun.core.hints import nearest
 from planrun.core.units import shown
 from planrun.planfile.nodes import Nothing
-from planrun.planfile.report import Path, Report, nearest, spelled
+from planrun.planfile.report import Path, Report, spelled
 from planrun.planfile.schema import (
     CheckTable,
     LimitsTable,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from planrun.core.expressions import ExpressionError, condition_references, references, shell_fault
+from planrun.core.hints import nearest
 from planrun.core.plan import Field, FieldType, Plan, Step
-from planrun.planfile.report import Path, Report, TooManyFaults, nearest
+from planrun.planfile.report import Path, Report, TooManyFaults
 from planrun.planfile.trial import try_condition, try_template
 
 _MOST_EXPRESSIONS = 10_000

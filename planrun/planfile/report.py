@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from planrun.errors import Fault
 from planrun.planfile.nodes import Listing, Node, Scalar, Table
@@ -59,12 +57,6 @@ class Report:
             elif isinstance(node, Listing) and isinstance(part, int) and part < len(node.items):
                 key, node = None, node.items[part]
         return node, key
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """`did you mean X?`, or nothing."""
-    close = get_close_matches(word, list(known), 1, 0.6) or get_close_matches(word.lower(), list(known), 1, 0.6)
-    return f"did you mean {close[0]}?" if close else ""
 
 
 def spelled(word: str) -> str:

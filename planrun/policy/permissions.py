@@ -10,14 +10,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from planrun.core.names import FOLDER, PATH_TOOLS, TOOLS
 from planrun.core.rules import FORM
 from planrun.errors import ConfigError
 from planrun.policy.commands import Part, parts
 from planrun.tools.search import matches, split_pattern
 
-RECORDS = ".thclaws"
-PATH_TOOLS = ("Read", "Write", "Edit", "Glob", "Grep", "Ls")
-_KNOWN = (*PATH_TOOLS, "Bash", "UpdatePlanStep", "SearchHistory", "ExpandHistory")
 _ROOT = frozenset({"sudo", "doas", "su", "pkexec"})
 _PUSHES = (("git", "push"), ("git", "send-pack"), ("git", "subtree", "push"), ("git", "lfs", "push"), ("git-push",))
 _CHANGES = frozenset({"tee", "rm", "rmdir", "mv", "touch", "mkdir", "ln", "truncate", "chmod", "chown", "shred", "unlink"})
@@ -76,8 +74,8 @@ def parse_rule(text: str) -> Rule:
         example = f"{name[0]}(pattern*)" if name else "Bash(git status*)"
         raise ConfigError(f"permission rule {text!r} cannot be read: write TOOL or TOOL(PATTERN), for example {example}")
     tool, pattern = found[1], found[2]
-    near = difflib.get_close_matches(tool.lower(), [name.lower() for name in _KNOWN], 1, 0.8)
-    meant = next((name for name in _KNOWN if near and name.lower() == near[0]), tool)
+    near = difflib.get_close_matches(tool.lower(), [name.lower() for name in TOOLS], 1, 0.8)
+    meant = next((name for name in TOOLS if near and name.lower() == near[0]), tool)
     if meant != tool and "*" not in tool:
         raise ConfigError(f"permission rule {text!r} names no tool: did you mean {Rule(meant, pattern)}?")
     return Rule(tool, pattern)
@@ -121,8 +119,8 @@ class Permissions:
         opened = (rule for rule in self.allow if any(_names(rule, tool) for tool in ("Write", "Edit")))
         return (
             ()
-            if any(rule.pattern is None or RECORDS in rule.pattern or rule.pattern[0] == "*" for rule in opened)
-            else (RECORDS,)
+            if any(rule.pattern is None or FOLDER in rule.pattern or rule.pattern[0] == "*" for rule in opened)
+            else (FOLDER,)
         )
 
 
@@ -188,7 +186,7 @@ def _path_faults(tool: str, spellings: Collection[str], workspace: Path | None) 
     if tool not in ("Write", "Edit"):
         return []
     hits = frozenset(text for text in spellings if _in_records(text) and not (workspace and text.startswith("/")))
-    return [_Fault(f"writing into {RECORDS}/", hits, f"{tool}({RECORDS}/**)")] if hits else []
+    return [_Fault(f"writing into {FOLDER}/", hits, f"{tool}({FOLDER}/**)")] if hits else []
 
 
 def _command_faults(found: list[Part]) -> list[_Fault]:
@@ -202,7 +200,7 @@ def _command_faults(found: list[Part]) -> list[_Fault]:
             if push := next((" ".join(push) for push in _PUSHES if form[: len(push)] == push), None):
                 faults.append(_Fault(push, spellings, f"Bash({push}*)"))
         if any(_writes(part, inside)):
-            faults.append(_Fault(f"writing into {RECORDS}/", frozenset({part.text}), f"Bash({part.text[:60]}*)"))
+            faults.append(_Fault(f"writing into {FOLDER}/", frozenset({part.text}), f"Bash({part.text[:60]}*)"))
     return faults
 
 
@@ -230,4 +228,4 @@ def _touched(form: tuple[str, ...]) -> tuple[str, ...]:
 def _in_records(path: str) -> bool:
     """Whether a component of `path` is the folder of the records, or a pattern that the shell would make it."""
     names = path.casefold().split("/")
-    return any(name == RECORDS or (name[:1] == "." and fnmatch.fnmatchcase(RECORDS, name)) for name in names)
+    return any(name == FOLDER or (name[:1] == "." and fnmatch.fnmatchcase(FOLDER, name)) for name in names)

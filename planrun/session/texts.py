@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from planrun.core.archive import HISTORY_TOOLS, Kind
+from planrun.core.archive import Kind
 from planrun.core.messages import compact_json, well_formed
+from planrun.core.names import HISTORY_TOOLS
 
 _MOST = 1 << 32  # record numbers, in an index
 _NO_TEXT = re.compile(rb'\{"seq":([1-9][0-9]{0,8}),"type":"(?!message"|compaction")[a-z_]+",')

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from planrun import api
-from planrun.core import prompts, summaries
+from planrun.core import names, prompts, summaries
 from planrun.core.events import Compacted, Noted, Requested, Said
 from planrun.core.messages import Message, compact_json
 from planrun.core.records import Record
@@ -84,7 +84,7 @@ def matrix(path: Path, only: Container[int] | None = None) -> Iterator[Cut]:
 def _moved(path: Path, folder: Path) -> Whole:
     """The log with another working directory: nothing of the real one is looked at."""
     workspace = folder / "workspace"
-    (workspace / ".thclaws").mkdir(parents=True)
+    (workspace / names.FOLDER).mkdir(parents=True)
     lines, prev = [], GENESIS
     for line in path.read_bytes().split(b"\n"):
         try:
@@ -102,7 +102,7 @@ def _moved(path: Path, folder: Path) -> Whole:
         whole.records.append(record)
         whole.states.append(state)
     settings = _settings(whole.states[-1].settings)
-    (workspace / ".thclaws" / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    (workspace / names.SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
     return whole
 
 
@@ -212,7 +212,7 @@ class _Answers:
 def _resumed(whole: Whole, number: int, where: Where) -> Resume | str:
     """The cut, resumed; or why it could not be."""
     given = number - (where == "half")
-    log = whole.folder / ".thclaws" / "sessions" / f"{_NAME}.jsonl"
+    log = whole.folder / names.SESSIONS / f"{_NAME}.jsonl"
     log.parent.mkdir(exist_ok=True)
     for old in log.parent.glob(f"{_NAME}.*"):
         old.unlink()

@@ -7,11 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from planrun.core.archive import Expanded, Found, Search
 from planrun.core.messages import CallStatus
+from planrun.core.names import FOLDER
 from planrun.masking.masker import NOTHING, Masker
+
+
+class Arguments(BaseModel):
+    """What a call gives. An argument that the tool does not have is a fault."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +52,7 @@ class ToolContext:
     env: Mapping[str, str] = field(default_factory=dict)
     deadline: float | None = None
     limit: int = 50_000
-    protected: tuple[str, ...] = (".thclaws",)
+    protected: tuple[str, ...] = (FOLDER,)
     sandbox: tuple[str, ...] = ()
     history: History | None = None
     mask: Masker = NOTHING  # for what is cut or saved: a cut may leave half of a secret

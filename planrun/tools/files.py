@@ -10,10 +10,10 @@ from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, Field
 
 from planrun.core.messages import well_formed
-from planrun.tools.base import Tool, ToolContext, ToolResult
+from planrun.tools.base import Arguments, Tool, ToolContext, ToolResult
 from planrun.tools.editing import Edited, NoEdit, edit, normal
 from planrun.tools.paging import SECONDS, read_page
 from planrun.tools.paths import Refused, atomic_write, guarded, open_regular, resolve, shown
@@ -30,29 +30,25 @@ _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class ReadArguments(_Arguments):
+class ReadArguments(Arguments):
     file_path: str = Field(validation_alias=AliasChoices("file_path", "path"))
     offset: int = Field(1, description="first line, from 1")
     limit: int = Field(0, ge=0, description="number of lines")
 
 
-class WriteArguments(_Arguments):
+class WriteArguments(Arguments):
     file_path: str = Field(validation_alias=AliasChoices("file_path", "path"))
     content: str
 
 
-class EditArguments(_Arguments):
+class EditArguments(Arguments):
     file_path: str = Field(validation_alias=AliasChoices("file_path", "path"))
     old: str = Field(validation_alias=AliasChoices("old", "old_string", "old_str"))
     new: str = Field(validation_alias=AliasChoices("new", "new_string", "new_str"))
     all: bool = Field(False, validation_alias=AliasChoices("all", "replace_all"))
 
 
-class LsArguments(_Arguments):
+class LsArguments(Arguments):
     path: str = Field(".", validation_alias=AliasChoices("path", "directory", "file_path"))
 
 

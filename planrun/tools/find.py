@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from pathlib import Path
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, Field
 
-from planrun.tools.base import Tool, ToolContext, ToolResult
+from planrun.tools.base import Arguments, Tool, ToolContext, ToolResult
 from planrun.tools.paths import Refused, guarded, resolve, shown
 from planrun.tools.process import run_command
 from planrun.tools.search import Tree, matches, split_pattern
@@ -28,16 +28,12 @@ _PACKAGE = str(Path(__file__).parents[2])
 _CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from planrun.tools.search import main; main()"
 
 
-class GlobArguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class GlobArguments(Arguments):
     pattern: str = Field(max_length=PATTERN_MOST)
     path: str = Field(".", validation_alias=AliasChoices("path", "directory"))
 
 
-class GrepArguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class GrepArguments(Arguments):
     pattern: str = Field(max_length=PATTERN_MOST)
     path: str = Field(".", validation_alias=AliasChoices("path", "directory"))
     glob: str = Field("", max_length=PATTERN_MOST, validation_alias=AliasChoices("glob", "include"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic import AliasChoices, Field, WithJsonSchema, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from planrun.core.archive import DEFAULT_HITS, MOST_HITS, Expanded, Found, Hit, Mode, Original, Scope, Search, Unclear
-from planrun.tools.base import Tool, ToolContext, ToolResult
+from planrun.tools.base import Arguments, Tool, ToolContext, ToolResult
 from planrun.tools.paths import guarded
 from planrun.tools.shell import spill
 from planrun.tools.text import strip_controls
@@ -19,11 +19,9 @@ _ROOM = 1_000  # characters of a result kept free for closing remarks
 _NO_ARCHIVE = ToolResult("there is no archive here", "error")
 
 
-class SearchArguments(BaseModel):
+class SearchArguments(Arguments):
     """Each token of a schema is paid for in every request: what `scope` and `last` take, and that there are `mode: boolean` and
     `results`, an answer says where it is needed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     pattern: str = Field(validation_alias=AliasChoices("pattern", "query"))
     mode: SkipJsonSchema[Mode] = "words"
@@ -37,9 +35,7 @@ class SearchArguments(BaseModel):
     limit: int = Field(DEFAULT_HITS, ge=1)
 
 
-class ExpandArguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ExpandArguments(Arguments):
     ids: str
     results: SkipJsonSchema[bool] = False
 

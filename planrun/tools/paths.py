@@ -11,19 +11,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from planrun.core import names
 from planrun.core.messages import well_formed
 from planrun.tools.base import ToolContext, ToolResult
 from planrun.tools.opening import FOLDER, open_real
 from planrun.tools.text import strip_controls
-
-PROTECTED = (".thclaws",)
 
 
 class Refused(ValueError):
     """The call may not or cannot be done; the text is for the model."""
 
 
-def resolve(workspace: Path, text: str, *, write: bool, protected: tuple[str, ...] = PROTECTED) -> Path:
+def resolve(workspace: Path, text: str, *, write: bool, protected: tuple[str, ...] = (names.FOLDER,)) -> Path:
     """The real path that `text` names, all links resolved: inside `workspace` (a real path itself), whether it exists
     or not. For a write it is a regular file or nothing yet, and no folder on the way has a `protected` name. Raises
     Refused."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from planrun.core import plantool
+from planrun.core import names
 from planrun.tools.base import Tool, ToolContext, ToolResult
 
 
@@ -24,5 +24,5 @@ def _never(arguments: UpdatePlanStep, context: ToolContext) -> ToolResult:
 
 
 PLAN_TOOL = Tool(
-    plantool.NAME, "End the current step: done with its output, or failed with a note.", UpdatePlanStep, _never, pinned=True
+    names.PLAN_TOOL, "End the current step: done with its output, or failed with a note.", UpdatePlanStep, _never, pinned=True
 )

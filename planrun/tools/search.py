@@ -14,9 +14,10 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import BinaryIO, TextIO
 
+from planrun.core import names
 from planrun.tools.opening import FOLDER, open_real
 
-SKIPPED = frozenset({".git", ".thclaws"})  # unless the search starts inside
+SKIPPED = frozenset({".git", names.FOLDER})  # unless the search starts inside
 LINE_CAP = 10_000  # characters of a line that are searched
 SHOWN_CAP = 300  # characters of a line that are shown
 _SNIFF = 8192

@@ -9,11 +9,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, Field
 
 from planrun.core.messages import CallStatus, well_formed
 from planrun.tools import scratch
-from planrun.tools.base import Tool, ToolContext, ToolResult
+from planrun.tools.base import Arguments, Tool, ToolContext, ToolResult
 from planrun.tools.paths import atomic_write, guarded, shown
 from planrun.tools.process import Captured, Finished, run_command
 from planrun.tools.text import clean, clip
@@ -27,9 +27,7 @@ _ASKED = re.compile(
 _NO_INPUT = "[commands get no input and no terminal]"
 
 
-class BashArguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class BashArguments(Arguments):
     command: str = Field(validation_alias=AliasChoices("command", "cmd"))
     timeout: float = Field(DEFAULT_SECONDS, gt=0, description="seconds, at most 600")
 

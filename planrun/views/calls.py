@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from planrun.core import plantool
+from planrun.core import names
 from planrun.core.events import CallEnded, CallStarted
 from planrun.core.plan import ExistsCheck, RunCheck, Step, UnchangedCheck
 from planrun.core.state import State
@@ -34,7 +34,7 @@ def ended(event: CallEnded, state: State) -> Iterator[Line]:
         yield Line(f"{at}{what} {verdict}{again}{took}" + ("" if ok else f": {text}"), "plain" if ok else "bad", stays=not ok)
         if ok and text:
             yield Line(f"  {text}", "dim", VERBOSE)
-    elif event.name != plantool.NAME:
+    elif event.name != names.PLAN_TOOL:
         worth = not ok or (event.seconds or 0.0) >= _SLOW
         words = "ended" if ok else f"ended with {event.status}"
         yield Line(f"{at}{one_line(event.name, 40)} {words}{took}", "plain" if ok else "note", NORMAL if worth else VERBOSE)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 from planrun.core.events import Ended, Noted, Session, StepChanged
+from planrun.core.names import SESSIONS
 from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.models.base import Retry
@@ -19,7 +20,6 @@ from planrun.views.tell import ending, tell
 from planrun.views.words import duration, one_line
 
 _TOLD_ALWAYS = (Session, Noted, StepChanged, Ended)  # events that may have a line even where only the end is asked for
-DEFAULT_FOLDER = Path(".thclaws", "sessions")
 
 
 class Console(Protocol):
@@ -104,7 +104,7 @@ def resume_command(path: Path, state: State) -> str:
     """The command that goes on with the session from its own working directory."""
     command = f"planrun resume {path.stem}"
     home = Path(state.header.cwd) if state.header else Path()
-    if path.parent.resolve() != (home / DEFAULT_FOLDER).resolve():
+    if path.parent.resolve() != (home / SESSIONS).resolve():
         command += f" --session-dir {shlex.quote(str(path.parent))}"
     return command
 

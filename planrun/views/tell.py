@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from planrun.core import plantool
+from planrun.core import names
 from planrun.core.events import (
     Approval,
     CallEnded,
@@ -164,7 +164,7 @@ def _said(event: Said, state: State) -> Iterator[Line]:
 
 def _told(event: Said, state: State) -> bool:
     """Whether the answer repeats a failed check, which had a line of its own."""
-    failure = state.step_state(event.step).failure if event.step and event.name == plantool.NAME else None
+    failure = state.step_state(event.step).failure if event.step and event.name == names.PLAN_TOOL else None
     return failure is not None and failure in (event.content or "")
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from planrun.core.archive import HISTORY_TOOLS
 from planrun.core.messages import compact_json
+from planrun.core.names import HISTORY_TOOLS
 from planrun.session.history import History
 from planrun.testing.model import call, calls, done
 from planrun.tools.base import ToolContext, ToolResult
@@ -42,7 +42,7 @@ def ask(ctx: ToolContext, name: str, **arguments: Any) -> ToolResult:
 
 def test_they_are_cheap_and_have_no_effects() -> None:
     assert [tool.name for tool in HISTORY] == ["SearchHistory", "ExpandHistory"]
-    assert {tool.name for tool in HISTORY} == HISTORY_TOOLS
+    assert tuple(tool.name for tool in HISTORY) == HISTORY_TOOLS
     assert all(tool.read_only for tool in HISTORY)
     assert len(compact_json([schema(tool) for tool in HISTORY])) <= 600
     properties = schema(HISTORY[0])["function"]["parameters"]["properties"]  # type: ignore[index]

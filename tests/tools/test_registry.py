@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planrun.building import all_tools
+from planrun.core.names import TOOLS
 from planrun.tools.base import Tool
 from planrun.tools.registry import builtin_tools, parse_arguments, schema
 
@@ -16,6 +18,7 @@ def tool(name: str) -> Tool:
 
 def test_order_and_effects() -> None:
     assert [tool.name for tool in builtin_tools()] == ["Read", "Write", "Edit", "Glob", "Grep", "Ls", "Bash"]
+    assert tuple(tool.name for tool in all_tools()) == TOOLS
     assert [tool.name for tool in builtin_tools() if tool.read_only] == ["Read", "Glob", "Grep", "Ls"]
 
 
