@@ -88,7 +88,7 @@ def resume(
     with resuming.opened(path) as session:
         state = session.state
         header, plan = resuming.header_of(state, path)
-        settings = resuming.settings_of(header, plan, path.stem, ask.flags, environ)
+        settings = resuming.settings_of(state, path, ask.flags, environ)
         building.rules(settings, plan)
         box = building.sandbox(settings, Path(header.cwd), path, environ)
         again = ask.rerun if ask.rerun not in ("none", "stale") else None

@@ -15,6 +15,7 @@ from planrun.core.messages import compact_json
 from planrun.core.plan import Plan
 from planrun.core.tokens import raw_tokens
 from planrun.counting import CountingJournal, counter
+from planrun.endpoint import incomplete
 from planrun.errors import ConfigError, UsageError
 from planrun.front import Ask, Front
 from planrun.masking.masker import Masker
@@ -204,6 +205,8 @@ class Models:
             from planrun.replaying import replay_of
 
             return replay_of(recording, self._replies, read_plan)
+        if incomplete(url := self._settings.base_url):
+            raise ConfigError(f"the base URL {url} is an earlier run's, without its password: name it again with --base-url")
         from planrun.models.openai import OpenAIModel
         from planrun.models.retry import RetryingModel
 

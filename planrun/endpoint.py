@@ -9,6 +9,7 @@ from planrun.errors import ConfigError
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _SUFFIX = "/chat/completions"
+_HIDDEN = "***@"
 
 
 def normalise_base_url(url: str) -> tuple[str, str | None]:
@@ -41,4 +42,9 @@ def normalise_base_url(url: str) -> tuple[str, str | None]:
 
 def shown(url: str) -> str:
     """The address for people, logs and errors: without user name and password."""
-    return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", r"\1***@", url, flags=re.DOTALL)
+    return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", rf"\1{_HIDDEN}", url, flags=re.DOTALL)
+
+
+def incomplete(url: str) -> bool:
+    """Whether it is an address as it is shown, without the user name and password that it needs."""
+    return f"://{_HIDDEN}" in url

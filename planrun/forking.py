@@ -38,7 +38,7 @@ def fork(
     """Start a session named `session`, to be resumed; returns its log and its state. The one at `path` is only read."""
     old = latest(path, building.read_plan)
     header, plan = resuming.header_of(old, path)
-    settings = resuming.settings_of(header, plan, path.stem, flags, environ)
+    settings = resuming.settings_of(old, path, flags, environ)
     target = building.free_path(Store(path.parent), new_id() if session is None else session)
     for warning in settings.warnings:
         front.notice(warning)

@@ -92,8 +92,8 @@ def upcoming(path: Path, flags: Flags, environ: Mapping[str, str]) -> Seen:
     """What the model would see next: the run goes on in memory, as a plain `planrun resume` would, as far as it gets without
     acting on anything. Nothing is written and no hook is asked."""
     state = latest(path, building.read_plan)
-    header, plan = resuming.header_of(state, path)
-    settings = resuming.settings_of(header, plan, path.stem, flags, environ)
+    _, plan = resuming.header_of(state, path)
+    settings = resuming.settings_of(state, path, flags, environ)
     rehearsal = _rehearsal(path, state, settings, environ)
     if writer(path) is None:
         rehearsal.append(resuming.resumed(state, settings, Ask()))

@@ -65,7 +65,7 @@ def compact(
     with resuming.opened(path) as session:
         state = session.state
         header, plan = resuming.header_of(state, path)
-        settings = resuming.settings_of(header, plan, path.stem, flags, environ)
+        settings = resuming.settings_of(state, path, flags, environ)
         actions, planned = _planned(state, path, wanted)
         if planned.compacted is None:
             return planned

@@ -23,10 +23,12 @@ _OPTIONS = {
 
 @dataclass(slots=True)
 class Picker:
-    """Takes the first value in the order of precedence and remembers where it came from. `files` are project, then user."""
+    """Takes the first value in the order of precedence and remembers where it came from. `files` are project, then user;
+    `asked` is what an earlier run of the session was asked for, by the names of settings."""
 
     environ: Mapping[str, str]
     files: list[Loaded]
+    asked: Mapping[str, object] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
 
     def first(self, name: str, flag: object, plan: object, key: str | None, read: Callable[[Any], T]) -> T | None:
@@ -35,7 +37,7 @@ class Picker:
         variable = f"PLANRUN_{option.upper()}"
         sources: list[tuple[str, object]] = [(f"flag --{option.replace('_', '-')}", flag)]
         sources.append((f"environment {variable}", self.environ.get(variable) or None))
-        sources.append(("plan", plan))
+        sources += [("an earlier run", self.asked.get(name)), ("plan", plan)]
         sources += [(file.name, _inside(file.table, key)) for file in self.files if key]
         for origin, value in sources:
             if value is not None:

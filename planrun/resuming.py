@@ -26,6 +26,9 @@ from planrun.session.following import folded
 from planrun.session.reader import Reader
 from planrun.settings import Flags, Settings, resolve
 
+# Settings that hold for the session once they were named by hand; what was said of the model and of `context` stands beside them.
+_KEPT = ("base_url", "window", "limits.cost_usd", "limits.tokens", "limits.time", "limits.turns")
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -70,15 +73,28 @@ def header_of(state: State, path: Path) -> tuple[Session, Plan]:
     return state.header, state.plan
 
 
-def settings_of(header: Session, plan: Plan, name: str, flags: Flags, environ: Mapping[str, str]) -> Settings:
-    """The settings in force now where the session works. Raises ConfigError where that folder is gone or
-    something that they name is not there."""
+def settings_of(state: State, path: Path, flags: Flags, environ: Mapping[str, str]) -> Settings:
+    """The settings in force now where the session works; what its last run was given by hand still holds, so that no limit and
+    no endpoint is lost with the flag that named it. Raises ConfigError where that folder is gone or something that they name is
+    not there."""
+    header, plan = header_of(state, path)
     home = Path(header.cwd)
     if not home.is_dir():
-        raise ConfigError(f"session {name} works in {home}, which is not there any more")
-    settings = as_recorded(resolve(home, flags, environ, plan), Path(header.plan_path))
+        raise ConfigError(f"session {path.stem} works in {home}, which is not there any more")
+    settings = as_recorded(resolve(home, flags, environ, plan, _asked(state)), Path(header.plan_path))
     counter(settings.compaction.estimator, header.model)
     return settings if settings.sandbox else replace(settings, sandbox=_sandbox_of(header))
+
+
+def _asked(state: State) -> dict[str, Json]:
+    """What the last run was given by hand, by the names of settings."""
+    names, found = state.options.get("asked"), {}
+    for name in names if isinstance(names, list) else ():
+        value: Json = state.settings
+        for part in str(name).split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        found[str(name)] = value
+    return found
 
 
 def _sandbox_of(header: Session) -> Sandbox | None:
@@ -93,7 +109,7 @@ def resumed(state: State, settings: Settings, ask: Ask) -> Noted:
     """The note that a resume begins with: what is asked of this run, and the settings in force now."""
     options = options_of(ask, settings)
     options.setdefault("until", None)
-    model = settings.model if settings.origins.get("model", "default").startswith(("flag", "environment")) else None
+    model = settings.model if settings.asked("model") else None
     return Noted(
         "resumed",
         f"resumed by pid {os.getpid()}",
@@ -107,9 +123,11 @@ def options_of(ask: Ask, settings: Settings) -> dict[str, Json]:
     options: dict[str, Json] = {"approve": ask.approve}
     if ask.until:
         options["until"] = ask.until
-    values: tuple[tuple[str, Json], ...] = (("model", settings.model), ("context", settings.context))
-    asked = {n: v for n, v in values if settings.origins.get(n, "default").startswith(("flag", "environment"))}
-    return {**options, **asked}
+    values: dict[str, Json] = {"model": settings.model, "context": settings.context}
+    options |= {name: values[name] for name in settings.asked(*values)}
+    if asked := settings.asked(*_KEPT):
+        options["asked"] = list(asked)
+    return options
 
 
 def changes(note: Noted, state: State, header: Session, plan: Plan, ask: Ask) -> list[Event]:

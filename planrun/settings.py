@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
@@ -113,6 +114,12 @@ class Settings:
             "mcp_servers": list(self.mcp_servers),
         }
 
+    def asked(self, *names: str) -> list[str]:
+        """Those of the settings that somebody named by hand: with a flag, with a variable of planrun's own, or when an earlier
+        run of the session began."""
+        by_hand = ("flag", "environment PLANRUN_", "an earlier run")
+        return [name for name in names if self.origins.get(name, "").startswith(by_hand)]
+
     def secrets(self) -> dict[str, str]:
         """Credentials that the settings hold, by name: the endpoint's key, a password in its address, what MCP servers are given."""
         password = urlsplit(self.base_url).password
@@ -138,10 +145,13 @@ class Settings:
         yield "api_key", "set" if self.api_key else "not set", self.origins.get("api_key", "default")
 
 
-def resolve(cwd: Path, flags: Flags, environ: Mapping[str, str], plan: Plan | None) -> Settings:
-    """The settings in force for a run in `cwd`. Raises ConfigError naming the place, what was expected and what was found."""
+def resolve(
+    cwd: Path, flags: Flags, environ: Mapping[str, str], plan: Plan | None, asked: Mapping[str, Json] = MappingProxyType({})
+) -> Settings:
+    """The settings in force for a run in `cwd`; `asked` are those that an earlier run of the session was given by hand. Raises
+    ConfigError naming the place, what was expected and what was found."""
     files = [settings_file.load(cwd / names.SETTINGS), settings_file.load(_user_file(environ))]
-    pick = Picker(environ, [file for file in files if file is not None])
+    pick = Picker(environ, [file for file in files if file is not None], asked)
     warnings: list[str] = []
     base_url, warning = _base_url(pick, flags)
     if warning:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from planrun.testing.server import LoopbackServer
 from tests.cli.conftest import Call, one_object
+
+Serve = Callable[..., LoopbackServer]
 
 
 @pytest.fixture
@@ -139,3 +143,27 @@ def test_a_session_of_that_name_is_not_run_over(planrun: Call, sessions: Path) -
     assert planrun("run", "plan.yaml", "--session", "alpha").exit_code == 2
     assert planrun("run", "plan.yaml", "--session", "../alpha").exit_code == 2
     assert (sessions / "alpha.jsonl").read_bytes() == before
+
+
+def test_an_endpoint_named_by_hand_is_asked_again_on_resume(
+    planrun: Call, served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = served()
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    asked = ("--base-url", server.url, "--approve", "none")
+    Path("ask.yaml").write_text("steps: [{id: a, prompt: A, approve: before, output: {word: string}}]", encoding="utf-8")
+    assert planrun("run", "ask.yaml", "--session", "s", *asked).exit_code == 4
+    assert planrun("resume", "s", "--approve", "all").exit_code == 0
+    assert len(server.requests) == 1
+
+
+def test_an_endpoint_whose_password_was_not_recorded_has_to_be_named_again(planrun: Call, served: Serve) -> None:
+    server = served()
+    Path("ask.yaml").write_text("steps: [{id: a, prompt: A, approve: before, output: {word: string}}]", encoding="utf-8")
+    url = server.url.replace("//", "//user:word-that-passes@")
+    assert planrun("run", "ask.yaml", "--session", "s", "--base-url", url).exit_code == 4
+    assert planrun("context", "s").exit_code == 0
+    shown = planrun("resume", "s", "--approve", "all")
+    assert shown.exit_code == 2 and "name it again with --base-url" in shown.stderr
+    assert planrun("resume", "s", "--approve", "all", "--base-url", url).exit_code == 0
+    assert [r.headers["authorization"][:6] for r in server.requests] == ["Basic "]

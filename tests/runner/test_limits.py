@@ -89,6 +89,25 @@ def test_a_limit_is_still_reached_on_resume_until_it_is_raised(
     assert result.state.turns == used_up + 1
 
 
+@pytest.mark.parametrize(
+    ("variables", "flags", "expected"),
+    [
+        ({}, {}, ("turn_limit", 3)),
+        ({"PLANRUN_MAX_TURNS": "3"}, {}, OK),
+        ({"PLANRUN_MAX_TURNS": "1"}, {"max_turns": 3}, OK),
+    ],
+)
+def test_a_limit_given_by_hand_holds_on_resume_until_another_one_is(
+    tmp_path: Path, variables: dict[str, str], flags: dict[str, Any], expected: tuple[str, int]
+) -> None:
+    run = project(tmp_path, step("a"), limits={"turns": 9})
+    run.run([look(1), look(2)], ask(flags={"max_turns": 2}))
+    run.environ |= variables
+    for _ in range(2):  # what the second resume finds is what the first was given
+        assert ended(run.resume([done()], again(flags=flags))) == expected
+        flags, run.environ = {}, {k: v for k, v in run.environ.items() if k not in variables}
+
+
 def test_a_flag_wins_over_the_plan(tmp_path: Path) -> None:
     run = project(tmp_path, step("a"), limits={"turns": 9})
     assert ended(run.run([look(1)], ask(flags={"max_turns": 1}))) == ("turn_limit", 3)
