@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from planrun import building, planfile, resuming
@@ -134,10 +135,9 @@ def _drive(
             models=models,
             signals=signals,
             front=front,
-            ask=ask,
-            box=box,
-            log_bytes=lambda: log.size,
+            human=building.human(ask, front),
         )
+        world = replace(world, sandbox=box, log_bytes=lambda: log.size)
         runner = Runner(seams.world(world), state, (*front.observers, snapshot.Keeper(log).observe))
         scratch.sweep(world.spill)
         front.opened(log.path)

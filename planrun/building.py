@@ -28,7 +28,7 @@ from planrun.runner.world import Answered, Human, Journal, Price, World
 from planrun.session.history import History
 from planrun.session.log import begun
 from planrun.session.store import Store
-from planrun.settings import Hook, Settings
+from planrun.settings import Settings
 from planrun.tools.base import Tool
 from planrun.tools.environment import child_environment
 from planrun.tools.history import HISTORY
@@ -82,6 +82,26 @@ def sandbox(settings: Settings, workspace: Path, log: Path, environ: Mapping[str
         raise ConfigError(f"sandbox ({settings.origins.get('sandbox', 'as recorded')}): {error}") from None
 
 
+class _Nobody:
+    def ask(self, question: str) -> Answered | None:
+        return None
+
+
+class _Everybody:
+    def ask(self, question: str) -> Answered | None:
+        return Answered(yes=True, by="--approve all")
+
+
+NOBODY = _Nobody()
+
+
+def human(ask: Ask, front: Front) -> Human:
+    """Whoever answers approvals in this run."""
+    if ask.approve == "all":
+        return _Everybody()
+    return front.human if ask.approve == "ask" and front.human is not None else NOBODY
+
+
 def world(
     journal: Journal,
     log: Path,
@@ -92,12 +112,9 @@ def world(
     models: Callable[[str], Model],
     signals: Signals,
     front: Front,
-    ask: Ask,
-    hooks: Mapping[str, tuple[Hook, ...]] | None = None,
-    box: Bubblewrap | None = None,
-    log_bytes: Callable[[], int] = lambda: 0,
+    human: Human = NOBODY,
 ) -> World:
-    """Everything outside the state of the session whose log is at `log`; `hooks` are the settings' own where none are given."""
+    """Everything outside the state of the session whose log is at `log`; without a sandbox."""
     plan = read_plan(header)
     permissions, polling = rules(settings, plan)
     secrets = {n: environ[n] for n in plan.secrets if environ.get(n)}
@@ -114,7 +131,7 @@ def world(
         tools={t.name: t for t in all_tools()},
         permissions=permissions,
         polling=polling,
-        human=_human(ask, front),
+        human=human,
         signals=signals,
         acts=RealActs(),
         workspace=workspace,
@@ -122,10 +139,8 @@ def world(
         environment=child_environment(environ, secrets),
         mask=mask,
         on_retry=lambda retry: front.on_retry(replace(retry, reason=mask(retry.reason))),
-        hooks=settings.hooks if hooks is None else hooks,
+        hooks=settings.hooks,
         history=History(log.parent, log),
-        sandbox=box,
-        log_bytes=log_bytes,
     )
 
 
@@ -142,22 +157,6 @@ def rules(settings: Settings, plan: Plan) -> tuple[Permissions, tuple[Rule, ...]
     """The permissions, and what the plan lets poll. Raises ConfigError for a rule that cannot be read."""
     said = settings.permissions
     return Permissions.parse(said.allow, said.ask, said.deny), tuple(parse_rule(text) for text in plan.polling)
-
-
-class _Nobody:
-    def ask(self, question: str) -> Answered | None:
-        return None
-
-
-class _Everybody:
-    def ask(self, question: str) -> Answered | None:
-        return Answered(yes=True, by="--approve all")
-
-
-def _human(ask: Ask, front: Front) -> Human:
-    if ask.approve == "all":
-        return _Everybody()
-    return front.human if ask.approve == "ask" and front.human is not None else _Nobody()
 
 
 def _price(settings: Settings, model: str) -> Price | None:

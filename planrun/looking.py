@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from planrun import building, resuming
@@ -133,10 +134,8 @@ def _rehearsal(path: Path, state: State, settings: Settings, environ: Mapping[st
         models=building.Models(settings, header, state.replies),
         signals=Signals(lambda: False),
         front=Front(),
-        ask=Ask(approve="none"),
-        hooks={},
     )
-    return Runner(world, state)
+    return Runner(replace(world, hooks={}), state)
 
 
 def _words(action: Action | None) -> str:

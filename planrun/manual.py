@@ -17,7 +17,7 @@ from planrun.core.seen import step_of
 from planrun.core.state import State
 from planrun.core.strategies import manual
 from planrun.errors import NeedsHuman
-from planrun.front import Ask, Front, Seams
+from planrun.front import Front, Seams
 from planrun.runner import by_hand, hooking
 from planrun.runner.loop import Runner
 from planrun.runner.signals import Signals
@@ -143,7 +143,6 @@ def acting(
             models=seams.models or building.Models(settings, header, state.replies),
             signals=signals,
             front=front,
-            ask=Ask(approve="none"),
         )
         front.opened(log.path)
         yield Runner(seams.world(world), state, (*front.observers, snapshot.Keeper(log).observe))

@@ -62,25 +62,15 @@ class Said:
 
     @property
     def message(self) -> Message:
-        calls = tuple(
-            ToolCall(c["id"], c["function"]["name"], c["function"]["arguments"], self.faults.get(c["id"]))
-            for c in self.tool_calls
-        )
+        made = [(c["id"], c["function"]) for c in self.tool_calls]
+        calls = tuple(ToolCall(i, f["name"], f["arguments"], self.faults.get(i)) for i, f in made)
         return Message(self.role, self.content, calls, self.tool_call_id)
 
     @classmethod
     def of(cls, message: Message, origin: Origin, step: str | None, attempt: int, **more: Any) -> Said:
-        return cls(
-            role=message.role,
-            content=message.content,
-            origin=origin,
-            step=step,
-            attempt=attempt,
-            tool_calls=tuple(message.wire().get("tool_calls", ())),
-            tool_call_id=message.tool_call_id,
-            faults={c.id: c.fault for c in message.tool_calls if c.fault is not None},
-            **more,
-        )
+        calls = tuple(message.wire().get("tool_calls", ()))
+        faults = {c.id: c.fault for c in message.tool_calls if c.fault is not None}
+        return cls(message.role, message.content, origin, step, attempt, calls, message.tool_call_id, faults=faults, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +178,8 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Hooked:
+    """A hook of `event` is over. `status` is ok, denied, error or timeout; `text` what it said, cut."""
+
     type: ClassVar[str] = "hook"
     event: str
     command: str

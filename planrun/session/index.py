@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ from planrun.session.terms import indexed
 from planrun.session.texts import Lines, docs
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection, Error
+    from sqlite3 import Connection
 
 NAME = "index.sqlite"
 SHIFT = 32  # a document's id is its session's number, then as many bits for its record's number
@@ -58,34 +57,24 @@ def opened(folder: Path, busy: float = BUSY) -> Iterator[Connection]:
     import sqlite3
 
     path = folder / NAME
-    try:
-        with _held(folder, fcntl.LOCK_SH):
-            if not path.exists():
-                _create(path)
-            with contextlib.closing(sqlite3.connect(path, timeout=busy, isolation_level=None)) as db:
-                _prepare(db)
-                yield db
-    except OSError as error:
-        raise Unusable(f"{error.strerror or error}") from error
-    except sqlite3.Error as error:
-        raise _judged(error) from error
+    with _judged(), _held(folder, fcntl.LOCK_SH):
+        if not path.exists():
+            _create(path)
+        with contextlib.closing(sqlite3.connect(path, timeout=busy, isolation_level=None)) as db:
+            _prepare(db)
+            yield db
 
 
 def behind(folder: Path) -> int:
     """How many bytes of the folder's logs a search would have to catch up with. Raises Unusable or Damaged; changes nothing."""
     import sqlite3
 
-    try:
-        address = f"{(folder / NAME).absolute().as_uri()}?mode=ro"
-        with _held(folder, fcntl.LOCK_SH), contextlib.closing(sqlite3.connect(address, uri=True)) as db:
-            version, verdict = (db.execute(f"pragma {name}").fetchone()[0] for name in ("user_version", "quick_check(1)"))
-            if version != _SCHEMA or verdict != "ok":
-                raise Damaged("it is another version's" if verdict == "ok" else verdict)
-            return sum(_missing(db, path) for path in folder.glob("*.jsonl"))
-    except OSError as error:
-        raise Unusable(f"{error.strerror or error}") from error
-    except sqlite3.Error as error:
-        raise _judged(error) from error
+    address = f"{(folder / NAME).absolute().as_uri()}?mode=ro"
+    with _judged(), _held(folder, fcntl.LOCK_SH), contextlib.closing(sqlite3.connect(address, uri=True)) as db:
+        version, verdict = (db.execute(f"pragma {name}").fetchone()[0] for name in ("user_version", "quick_check(1)"))
+        if version != _SCHEMA or verdict != "ok":
+            raise Damaged("it is another version's" if verdict == "ok" else verdict)
+        return sum(_missing(db, path) for path in folder.glob("*.jsonl"))
 
 
 def _missing(db: Connection, path: Path) -> int:
@@ -113,19 +102,12 @@ def discard(folder: Path) -> None:
         with _held(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
             for suffix in ("-wal", "-shm", "-journal", ""):
                 path = folder / f"{NAME}{suffix}"
-                if path.is_symlink() or stat.S_ISREG(_mode(path)):
+                if path.is_symlink() or path.is_file():
                     path.unlink()
     except BlockingIOError as error:
         raise Unusable("it is damaged, and another process is using it") from error
     except OSError as error:
         raise Unusable(f"it is damaged and cannot be deleted: {error.strerror or error}") from error
-
-
-def _mode(path: Path) -> int:
-    try:
-        return path.lstat().st_mode
-    except FileNotFoundError:
-        return 0
 
 
 @contextlib.contextmanager
@@ -139,11 +121,19 @@ def _held(folder: Path, how: int) -> Iterator[None]:
         os.close(fd)
 
 
-def _judged(error: Error) -> Exception:
-    name = getattr(error, "sqlite_errorname", None) or ""
-    if name.removeprefix("SQLITE_").startswith(_ELSEWHERE):
-        return Unusable(str(error))
-    return Damaged(str(error))
+@contextlib.contextmanager
+def _judged() -> Iterator[None]:
+    """What goes wrong inside, as Unusable or Damaged."""
+    import sqlite3
+
+    try:
+        yield
+    except OSError as error:
+        raise Unusable(f"{error.strerror or error}") from error
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", None) or ""
+        elsewhere = name.removeprefix("SQLITE_").startswith(_ELSEWHERE)
+        raise (Unusable if elsewhere else Damaged)(str(error)) from error
 
 
 def _prepare(db: Connection) -> None:
@@ -194,8 +184,7 @@ def catch_up(db: Connection, path: Path) -> None:
 def _current(db: Connection, file: BinaryIO, name: str) -> bool:
     row = db.execute("select offset, tail from session where name = ?", (name,)).fetchone()
     size = os.fstat(file.fileno()).st_size
-    fits: bool = row == (size, _tail(file, size))
-    return fits
+    return bool(row == (size, _tail(file, size)))
 
 
 def _tail(file: BinaryIO, offset: int) -> bytes:

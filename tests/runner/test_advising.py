@@ -12,7 +12,7 @@ from planrun.core.events import Compacted, Event, Session, StepChanged
 from planrun.core.fold import apply, fold
 from planrun.core.records import Record
 from planrun.core.state import State
-from planrun.front import Ask, Front
+from planrun.front import Front
 from planrun.runner.advising import LARGE, advice
 from planrun.runner.signals import Signals
 from planrun.runner.world import World
@@ -50,7 +50,6 @@ def world(tmp_path: Path) -> World:
         models=pytest.fail,
         signals=Signals(lambda: None),
         front=Front(),
-        ask=Ask(),
     )
 
 
