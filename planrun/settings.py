@@ -166,7 +166,7 @@ def resolve(
         model=pick.first("model", flags.model, plan and plan.model, "model", str),
         summary_model=pick.first("summary_model", None, None, "summary_model", str),
         sandbox=pick.first("sandbox", None, plan and plan.sandbox, "sandbox", sandbox),
-        context=_context(pick, flags, plan),
+        context=pick.first("context", flags.context, plan and plan.context, "plan_context_strategy", strategy) or "compact",
         window=pick.first("window", flags.window, plan and plan.window, None, positive),
         limits=_limits(pick, flags, plan),
         model_overrides=_overrides(pick),
@@ -209,10 +209,6 @@ def _api_key(pick: Picker) -> str | None:
 
 def _session_dir(pick: Picker, flags: Flags, cwd: Path) -> Path:
     return cwd / (pick.first("session_dir", flags.session_dir, None, None, Path) or names.SESSIONS)
-
-
-def _context(pick: Picker, flags: Flags, plan: Plan | None) -> Strategy:
-    return pick.first("context", flags.context, plan and plan.context, "plan_context_strategy", strategy) or "compact"
 
 
 def _limits(pick: Picker, flags: Flags, plan: Plan | None) -> Limits:

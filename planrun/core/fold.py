@@ -37,16 +37,7 @@ def fold(records: Iterable[Record], state: State, read_plan: PlanReader) -> Stat
 
 def apply(state: State, record: Record, read_plan: PlanReader) -> State:  # noqa: C901 - a case for each event
     """The state after one more record. `read_plan` turns a session record's plan text into the plan (it must be pure)."""
-    passed = 0.0
-    if state.header is not None and not (isinstance(record.event, Noted) and record.event.kind == "resumed"):
-        passed = max(0.0, record.timestamp - state.timestamp)
-    steps = state.steps
-    if passed and (at := state.current) is not None:
-        now = steps[at]
-        now = evolve(now, seconds=now.seconds + passed, attempt_seconds=now.attempt_seconds + passed)
-        steps = (*steps[:at], now, *steps[at + 1 :])
-    timestamp = max(state.timestamp, record.timestamp)
-    state = evolve(state, seq=record.seq, timestamp=timestamp, elapsed=state.elapsed + passed, steps=steps)
+    state = _reached(state, record)
     match record.event:
         case Session() as event:
             return _session(state, event, read_plan(event))
@@ -76,6 +67,20 @@ def apply(state: State, record: Record, read_plan: PlanReader) -> State:  # noqa
             return asides.ended(state, event)
         case Hooked() | Unknown():
             return state
+
+
+def _reached(state: State, record: Record) -> State:
+    """The state at the number and the time of the record. The pause before a resume is no part of the run."""
+    passed = 0.0
+    if state.header is not None and not (isinstance(record.event, Noted) and record.event.kind == "resumed"):
+        passed = max(0.0, record.timestamp - state.timestamp)
+    steps = state.steps
+    if passed and (at := state.current) is not None:
+        now = steps[at]
+        now = evolve(now, seconds=now.seconds + passed, attempt_seconds=now.attempt_seconds + passed)
+        steps = (*steps[:at], now, *steps[at + 1 :])
+    timestamp = max(state.timestamp, record.timestamp)
+    return evolve(state, seq=record.seq, timestamp=timestamp, elapsed=state.elapsed + passed, steps=steps)
 
 
 def _session(state: State, event: Session, plan: Plan) -> State:
@@ -113,31 +118,17 @@ def _said(state: State, event: Said) -> State:
     if event.step is None:
         return state
     index = state.need_plan().index[event.step]
+    now = state.steps[index]
     match event.origin, event.role:
         case "user" | "runner", "user":
-            nudge = state.steps[index].briefed
-            return with_step(
-                state,
-                index,
-                lambda s: evolve(
-                    s, briefed=True, nudges=s.nudges + nudge, empties=0, told_landing=s.told_landing or event.landing
-                ),
-            )
+            told = now.told_landing or event.landing
+            now = evolve(now, briefed=True, nudges=now.nudges + now.briefed, empties=0, told_landing=told)
         case "model", _:
-            return with_step(
-                state,
-                index,
-                lambda s: evolve(
-                    s,
-                    checks=(),
-                    empties=0,
-                    nudges=0 if event.tool_calls else s.nudges,
-                    warned=guard.nudged(s.recent),
-                ),
-            )
+            nudges = 0 if event.tool_calls else now.nudges
+            now = evolve(now, checks=(), empties=0, nudges=nudges, warned=guard.nudged(now.recent))
         case "tool", _:
             return _answered(state, index, event)
-    return state
+    return with_step(state, index, lambda _: now)
 
 
 def _answered(state: State, index: int, event: Said) -> State:
@@ -183,28 +174,13 @@ def _call_ended(state: State, event: CallEnded) -> State:
 
 def _step_changed(state: State, event: StepChanged) -> State:
     index = state.need_plan().index[event.step]
-    old = state.steps[index]
     # What `finally` does comes after the checks: it may tidy away what they look at.
     rechecked = state.rechecked if state.need_plan().steps[index].final else 0
     state = evolve(state, rechecked=rechecked, meagre=0, deferred=False)
     if state.hidden and state.stop is None:
         state = evolve(state, view=projection.restore(state.view, state.hidden, state.need_plan()), hidden=())
     if event.status == "in_progress":
-        fresh = StepState(
-            status="in_progress",
-            attempt=event.attempt,
-            tries=old.tries + 1,
-            total_turns=old.total_turns,
-            note=event.note,
-            baseline=event.baseline if event.baseline is not None else old.baseline,
-            seconds=old.seconds,
-            spend=old.spend,
-        )
-        # A new attempt starts from the step's starting context: what the last one left in the view goes.
-        kept = tuple(s for s in state.view if s.step != event.step)
-        state = evolve(with_step(state, index, lambda _: fresh), current=index, view=kept, in_flight=(), unended=())
-        return _projected(state, state.need_plan().steps[index])
-
+        return _begun(state, index, event)
     if event.status in ("todo", "skipped"):
         asked = state.question if state.question and state.question.step != event.step else None
         state = evolve(state, view=tuple(s for s in state.view if s.step != event.step), question=asked)
@@ -224,6 +200,24 @@ def _step_changed(state: State, event: StepChanged) -> State:
 
     state = worked(evolve(with_step(state, index, change), current=None if state.current == index else state.current), index)
     return evolve(state, frontier=_frontier(state, min(index, state.frontier)))
+
+
+def _begun(state: State, index: int, event: StepChanged) -> State:
+    """A new attempt starts from the step's starting context: what the last one left in the view goes."""
+    old = state.steps[index]
+    fresh = StepState(
+        status="in_progress",
+        attempt=event.attempt,
+        tries=old.tries + 1,
+        total_turns=old.total_turns,
+        note=event.note,
+        baseline=event.baseline if event.baseline is not None else old.baseline,
+        seconds=old.seconds,
+        spend=old.spend,
+    )
+    kept = tuple(s for s in state.view if s.step != event.step)
+    state = evolve(with_step(state, index, lambda _: fresh), current=index, view=kept, in_flight=(), unended=())
+    return _projected(state, state.need_plan().steps[index])
 
 
 def _projected(state: State, step: Step) -> State:
