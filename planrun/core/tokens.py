@@ -17,7 +17,9 @@ _PIECES = re.compile(
 _CAPITALS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _RANDOM = 1.3  # how much denser base64 is than its pieces: every fourth character of it, or more, is a capital letter
 _SPOTS, _SPOT = 6, 64  # the sample: so many pieces of so many characters
-_TWO, _THREE, _FOUR = 0.75, 1.35, 3.0  # tokens of a character that takes so many bytes of UTF-8
+_BYTE = 0.675  # tokens of each byte of UTF-8 that a character takes beyond its first
+_OUTSIDE = 0xF0  # the first byte of characters outside the basic plane that are in use: they take four
+_RARE = 0.975  # tokens more of each of these
 _SETTLED = 2_000  # reported tokens that count as much as everything reported before
 _LOWEST, _HIGHEST = 0.3, 4.0
 
@@ -29,11 +31,11 @@ def raw_tokens(text: str) -> float:
         return 0.0
     if text.isascii():
         return size * _density(text, size)
-    plain = len(text.encode("ascii", "ignore"))
-    four = len(text.encode("utf-16-le", "surrogatepass")) // 2 - size
-    others = size - plain - four
-    three = len(text.encode("utf-8", "surrogatepass")) - plain - 4 * four - 2 * others
-    return (others - three) * _TWO + three * _THREE + four * _FOUR + plain * _density(text, size)
+    data = text.encode("utf-8", "surrogatepass")
+    beyond = len(data) - size
+    plain = max(0.0, size - beyond / 2)  # ASCII characters: as if all others took three bytes, as most do
+    outside = data.count(_OUTSIDE) if _OUTSIDE in data else 0  # mostly there is none, which is soon found
+    return beyond * _BYTE + outside * _RARE + plain * _density(text, size)
 
 
 def _density(text: str, size: int) -> float:

@@ -24,8 +24,21 @@ LOG = "\n".join(
 )
 PROSE = "It was a bright cold day in April, and the clocks were striking thirteen. " * 60
 CJK = "我们在这个项目中使用一个计划文件来描述所有的步骤，每一步都由模型或者命令完成。" * 60
+KANA = "私たちはすべての手順を記述するために計画ファイルを使用します。各ステップはモデルが実行します。" * 60
+TREE = "├── src\n│   ├── main.py\n│   └── util.py\n└── README.md\n" * 60
+TYPESET = "The plan — a file — says “what” is done… and it’s fine. " * 60
+CHECKS = "Done 😀 🎉 ok 🚀 failed ❌ passed ✅ after 12.3 s\n" * 60
 # Characters a token as cl100k has them, measured once.
-KINDS = {"code": (CODE, 3.9), "english": (PROSE, 4.9), "log": (LOG, 2.04), "cjk": (CJK, 1.09)}
+KINDS = {
+    "code": (CODE, 3.9),
+    "english": (PROSE, 4.9),
+    "log": (LOG, 2.04),
+    "cjk": (CJK, 1.09),
+    "kana": (KANA, 1.04),
+    "tree": (TREE, 2.16),
+    "typeset": (TYPESET, 3.11),
+    "checks": (CHECKS, 2.05),
+}
 
 
 @patient
