@@ -227,6 +227,17 @@ def test_one_oversized_newest_result_is_cut_on_a_character_and_says_how_to_read_
     assert [m.role for m in context.messages(over.state.view)] == ["system", "user", "assistant", "tool"]
 
 
+def test_the_message_with_the_most_tokens_is_cut_as_a_tokenizer_counted_them() -> None:
+    base = built(("word " * 300, "word " * 200))
+    counted = {4: 300, 5: 900}
+    view = tuple(replace(s, entries=tuple(replace(e, counted=counted.get(e.seq)) for e in s.entries)) for s in base)
+    for seen, (seq, keep) in ((base, (4, 400)), (view, (5, int(1_000 * (900 - 500 - 60) / 900)))):
+        (edit,) = ladder.cut(ladder.groups(seen), 500)
+        assert edit == Cut(seq, max(ladder.LEAST_KEPT, keep))
+    blank = tuple(replace(s, entries=tuple(replace(e, counted=0) for e in s.entries)) for s in base)
+    assert ladder.cut(ladder.groups(blank), 500) == (Cut(4, ladder.LEAST_KEPT),)
+
+
 def test_long_arguments_of_the_newest_call_give_way_before_the_run_does() -> None:
     call = replace(next(e for e in context.entries(built(("ok",))) if e.message.tool_calls))
     long = json.dumps({"file_path": "a", "content": "word " * 20_000})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 
 from planrun.core import context, editing
 from planrun.core.context import LONG_ARGUMENTS, PINNED, Entry, View
@@ -96,14 +97,13 @@ def tail_start(parts: list[Group], room: float) -> int:
 
 def elide(parts: list[Group], excess: float) -> tuple[Edit, ...]:
     """Tool results, the largest first, until `excess` raw tokens are freed."""
-    found = [(_saved(e), e.seq) for g in parts for e in g.entries if _elidable(e)]
-    found.sort(key=lambda pair: (-pair[0], pair[1]))
     chosen, freed = [], 0.0
-    for saved, seq in found:
-        if freed >= excess or saved <= 0:
+    for entry in sorted((e for g in parts for e in g.entries if _elidable(e)), key=lambda e: (-e.raw, e.seq)):
+        if freed >= excess:
             break
-        chosen.append(seq)
-        freed += saved
+        if (saved := _saved(entry)) > 0:
+            chosen.append(entry.seq)
+            freed += saved
     return (Elide(tuple(sorted(chosen)), by="window"),) if chosen else ()
 
 
@@ -158,12 +158,20 @@ def notice(run: list[Group]) -> Insert:
 
 def cut(parts: list[Group], excess: float) -> tuple[Edit, ...]:
     """The largest message of all that may be cut loses its middle."""
-    able = [e for g in parts for e in g.entries if e.message.role in ("tool", "assistant") and e.note is None]
-    able = [e for e in able if e.name not in PINNED and len(e.message.content or "") > LEAST_KEPT]
+    able = [(_raw_text(e), -e.seq, e) for g in parts for e in g.entries if _can_be_cut(e)]
     if not able:
         return ()
-    entry = max(able, key=lambda e: (raw_tokens(e.message.content or ""), -e.seq))
-    text = entry.message.content or ""
-    raw = raw_tokens(text)
-    keep = max(LEAST_KEPT, int(len(text) * max(0.0, raw - excess - _LINE) / raw))
-    return (Cut(entry.seq, keep),) if keep < len(text) else ()
+    raw, _, entry = max(able, key=itemgetter(0, 1))
+    size = len(entry.message.content or "")
+    keep = max(LEAST_KEPT, int(size * max(0.0, raw - excess - _LINE) / max(1.0, raw)))
+    return (Cut(entry.seq, keep),) if keep < size else ()
+
+
+def _can_be_cut(entry: Entry) -> bool:
+    spoken = entry.message.role in ("tool", "assistant") and entry.note is None and entry.name not in PINNED
+    return spoken and len(entry.message.content or "") > LEAST_KEPT
+
+
+def _raw_text(entry: Entry) -> float:
+    """The raw tokens of its text, which are counted already where it has nothing else."""
+    return raw_tokens(entry.message.content or "") if entry.message.tool_calls else entry.raw - PER_MESSAGE
