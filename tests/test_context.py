@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planrun.core import context, editing, pairing
 from planrun.core.context import LONG_ARGUMENTS, Entry, Segment, View
-from planrun.core.edits import Drop, Elide, Shorten
+from planrun.core.edits import Drop, Elide, Insert, Shorten
 from planrun.core.messages import Message, Origin, ToolCall, compact_json
 from planrun.core.plan import Strategy
 from planrun.core.strategies import boundary
@@ -128,6 +128,19 @@ def test_cached_sizes_and_digests_are_those_of_the_messages(view: View, some: li
     assert context.wire(edited) == context.wire(fresh) == compact_json(wires(edited)).encode("utf-8")
     assert context.digest(edited, "t") == context.digest(fresh, "t")
     assert context.raw_size(edited) == context.raw_size(fresh)
+
+
+@patient
+@given(conversations(), st.lists(st.integers(1, 60)), st.lists(st.tuples(st.integers(2, 60), st.integers(0, 9)), max_size=3))
+def test_just_the_named_records_are_edited_whatever_notes_stand_between(
+    view: View, some: list[int], notes: list[tuple[int, int]]
+) -> None:
+    for number, (first, more) in enumerate(notes):
+        view = editing.apply(view, (Insert("A note.", first, first + more),), 900 + number)
+    after = editing.apply(view, (Elide(tuple(some)),))
+    assert [list(s.entries) for s in after] == [[editing.elided(e) if e.seq in some else e for e in s.entries] for s in view]
+    for old, new in zip(view, after, strict=True):
+        assert (new is old) == (new == old)
 
 
 def test_the_placeholder_says_what_went() -> None:

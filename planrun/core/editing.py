@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from operator import is_
@@ -150,9 +151,11 @@ def _cut(value: object, note: str) -> object:
 
 def map_entries(view: View, change: Iterable[int], edit: Callable[[Entry], Entry]) -> View:
     """The view with `edit` (Entry -> Entry) applied to the entries of these records; other segments stay the same objects."""
-    wanted = set(change)
-    out = []
+    wanted, at, out = sorted(change), 0, []
     for segment in view:
-        made = tuple([edit(e) if e.seq in wanted else e for e in segment.entries])
+        # Records rise from segment to segment: those of this one are a stretch of the wanted ones.
+        end = bisect_right(wanted, segment.entries[-1].span[1], at) if segment.entries else at
+        here, at = frozenset(wanted[at:end]), end
+        made = tuple([edit(e) if e.seq in here else e for e in segment.entries]) if here else segment.entries
         out.append(segment if all(map(is_, made, segment.entries)) else Segment(segment.step, made))
     return tuple(out)

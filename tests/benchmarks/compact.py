@@ -15,7 +15,8 @@ Every round compacts the same messages in turn:
     openhands  View and LLMSummarizingCondenser to a tenth of the messages, the model's answer at hand, where it is installed
 
 CPU time, the best of the rounds; allocations once, without timing. Goals: `cold` within 1.5 times `naive`, no more for a message at
-100,000 than 2.2 times that at 1,000, a third of `langchain`."""
+100,000 than 2.2 times that at 1,000, a third of `langchain`. What `cold` allocates is what it leaves: some 305 bytes for each result
+that gave way (121 of the placeholder, 64 of the message, 120 of the entry), 0.145 MB per 1,000 messages here."""
 
 from __future__ import annotations
 
