@@ -92,12 +92,14 @@ def _explained(ctx: click.Context, error: Exception) -> int:
 @click.group(
     cls=Commands,
     context_settings={"auto_envvar_prefix": "PLANRUN", "help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="`planrun COMMAND --help` says more. `planrun PLAN.yaml` is short for `planrun run PLAN.yaml`.",
+    epilog="`planrun COMMAND --help` says more. `planrun PLAN.yaml` is short for `planrun run PLAN.yaml`.\n\n"
+    "Exit codes: 0 finished, 1 the work failed, 2 nothing ran (plan, settings, key), 3 a limit, 4 a human is needed, 5 the session "
+    "cannot be used, 75 the endpoint failed, 130/143/129 interrupted.",
 )
 @click.version_option(__version__, prog_name="planrun", message="%(prog)s %(version)s")
 def cli() -> None:
     """Run a plan: steps that a language model or a shell command carries out one after another, unattended, with a full
-    record, resumable after any crash.
+    record, resumable after any crash. OPENAI_BASE_URL and OPENAI_API_KEY are the endpoint.
 
     \b
     planrun init                      a starter plan

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
+from planrun.core.plan import Strategy
 from planrun.core.units import duration, integer, number
 from planrun.errors import Outcome
 
@@ -53,10 +54,8 @@ session_dir = click.option(
 # The settings read PLANRUN_<NAME> of these themselves, and say so where they tell where a value comes from.
 _SETTINGS = (
     click.option("--model", help="Model to use, over the plan's own."),
-    click.option("--base-url", metavar="URL", help="Address of an OpenAI-compatible endpoint."),
-    click.option(
-        "--context", type=click.Choice(["keep", "compact", "clear", "summary"]), help="What a step sees when it starts."
-    ),
+    click.option("--base-url", metavar="URL", help="Address of an OpenAI-compatible endpoint; OPENAI_API_KEY is its key."),
+    click.option("--context", type=click.Choice(get_args(Strategy)), help="What a step sees of earlier ones when it starts."),
     click.option("--window", type=COUNT, help="The model's context window in tokens."),
     click.option("--max-cost", type=USD, help="Stop before the run costs more."),
     click.option("--max-tokens", type=COUNT, help="Stop before the run uses more tokens."),
@@ -103,7 +102,8 @@ def run_options(command: F) -> F:
 
 
 def text_or_json(command: F) -> F:
-    return click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)(command)
+    choice = click.Choice(["text", "json"])
+    return click.option("--format", type=choice, default="text", show_default=True, help="For people, or as JSON.")(command)
 
 
 class RunCommand(click.Command):

@@ -14,7 +14,7 @@ from planrun.cli.options import RunCommand, run_options
 @click.command(
     "resume",
     cls=RunCommand,
-    epilog="Every option also reads PLANRUN_RESUME_NAME, most also PLANRUN_NAME, from the environment.",
+    epilog="Options also read the environment: --max-cost PLANRUN_RESUME_MAX_COST and then, as most of them, PLANRUN_MAX_COST.",
 )
 @click.argument("session", required=False)
 @click.option("--from", "from", metavar="STEP", help="Run this step and all later ones again.")
@@ -22,8 +22,8 @@ from planrun.cli.options import RunCommand, run_options
 @click.option(
     "--rerun",
     metavar="none|stale|STEP",
-    help="Where the plan file has changed: go on with the recorded plan, or take the new one and run again what "
-    "changed; or run one step again.",
+    help="none: go on with the recorded plan, though its file has changed. stale: take the plan as it is now and run again "
+    "what changed in it. STEP: run this step again.",
 )
 @run_options
 @click.pass_context

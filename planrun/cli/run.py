@@ -14,14 +14,14 @@ from planrun.cli.options import FILE, RunCommand, run_options
 @click.command(
     "run",
     cls=RunCommand,
-    epilog="Every option also reads PLANRUN_RUN_NAME, most also PLANRUN_NAME, from the environment.",
+    epilog="Options also read the environment: --max-cost PLANRUN_RUN_MAX_COST and then, as most of them, PLANRUN_MAX_COST.",
 )
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option(
     "-p", "--param", "param", multiple=True, metavar="NAME=VALUE", help="A parameter of the plan; may be given often."
 )
 @click.option("--params-file", type=FILE, help="Parameters from a YAML or JSON file; -p wins.")
-@click.option("--session", metavar="ID", help="Name of the new session.")
+@click.option("--session", metavar="ID", help="Name of the new session; made of the time by default.")
 @click.option("-n", "--dry-run", is_flag=True, help="Validate, show what would run, spend nothing.")
 @run_options
 @click.pass_context

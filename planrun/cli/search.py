@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="words: all must occur, as they are typed. boolean: AND, OR, NOT and brackets.",
 )
-@click.option("--scope", type=click.Choice(SCOPES), default="both", show_default=True)
+@click.option("--scope", type=click.Choice(SCOPES), default="both", show_default=True, help="Messages, summaries, or both.")
 @click.option("--role", type=click.Choice(ROLES), help="Only messages of this role.")
 @click.option("--step", metavar="STEP", help="Only what belongs to this step.")
 @click.option("--last", metavar="AGE", help="Only what is not older: 30min, 6h, 7d, 2w, 1m (a month).")
