@@ -161,8 +161,8 @@ def test_ci_triage(tmp_path: Path) -> None:
     assert not (tmp_path / "triage-excerpt.txt").exists()
 
 
-def test_three_small_jobs(tmp_path: Path) -> None:
-    scratch = example("three-small-jobs.yaml", tmp_path)
+def test_three_small_steps(tmp_path: Path) -> None:
+    scratch = example("three-small-steps.yaml", tmp_path)
     (tmp_path / "notes.txt").write_text("alpha\nbravo\ncharlie\n")
     (tmp_path / "calc.py").write_text("def add(a, b):\n    return a - b\n")
     (tmp_path / "test_calc.py").write_text("from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n")
