@@ -1,4 +1,11 @@
-"""The composition root: run a plan, resume a session, look at one."""
+"""The composition root, and what a program that embeds planrun calls: run a plan, resume a session, look at one.
+
+    asked = api.Ask(params={"package": "httpx"}, flags=api.Flags(max_tokens=500_000))
+    found = api.run(Path("plan.yaml"), asked, api.Front(), cwd=Path.cwd(), environ=os.environ)
+    print(found.state.ended.outcome, found.state.ended.output)
+
+Nothing is printed and no environment is read but the one that is given. What keeps a run from starting is raised as a
+PlanrunError; how one that has started came to its end is its last record."""
 
 from __future__ import annotations
 
@@ -26,12 +33,12 @@ from planrun.session import log as logs
 from planrun.session import snapshot
 from planrun.session.following import latest
 from planrun.session.store import Store, new_id
-from planrun.settings import Settings, resolve
+from planrun.settings import Flags, Settings, resolve
 from planrun.tools import scratch
 from planrun.tools.process import kill_all
 from planrun.tools.sandbox import Bubblewrap
 
-__all__ = ["Ask", "Front", "Result", "Seams", "all_tools", "load", "prepare", "read_plan", "resume", "run"]
+__all__ = ["Ask", "Flags", "Front", "Result", "Seams", "all_tools", "load", "prepare", "read_plan", "resume", "run"]
 
 
 def prepare(plan_path: Path, ask: Ask, *, cwd: Path, environ: Mapping[str, str]) -> tuple[Session, Settings, Plan]:
@@ -66,7 +73,8 @@ def prepare(plan_path: Path, ask: Ask, *, cwd: Path, environ: Mapping[str, str])
 
 
 def run(plan_path: Path, ask: Ask, front: Front, *, cwd: Path, environ: Mapping[str, str], seams: Seams = Seams()) -> Result:
-    """Validate, start a session, run it to its end. Raises PlanrunError where nothing could be started."""
+    """Validate the plan, start a session in the folder `cwd`, run it to its end. Raises PlanrunError where nothing could be
+    started, StorageError where the log cannot be written any more."""
     header, settings, plan = prepare(plan_path, ask, cwd=cwd, environ=environ)
     for warning in settings.warnings:
         front.notice(warning)
@@ -82,7 +90,8 @@ def run(plan_path: Path, ask: Ask, front: Front, *, cwd: Path, environ: Mapping[
 def resume(
     name: str | None, ask: Ask, front: Front, *, cwd: Path, environ: Mapping[str, str], seams: Seams = Seams()
 ) -> Result:
-    """Continue a session from its log alone. Raises PlanrunError where it cannot be used as it is; then nothing was written."""
+    """Continue a session from its log alone: the one of this name or unique beginning, else the newest unfinished one of `cwd`.
+    Raises PlanrunError where it cannot be used as it is, and then nothing was written; else as `run`."""
     workspace = cwd.resolve()
     store = Store(resolve(workspace, ask.flags, environ, None).session_dir)
     path = (store.find(name) if name else store.newest_unfinished(workspace)).resolve()
@@ -105,7 +114,7 @@ def resume(
 
 
 def load(path: Path) -> State:
-    """The state of a session, for looking only."""
+    """The state of the session whose log is at `path`, for looking only. Raises SessionDamaged."""
     return latest(path, read_plan)
 
 

@@ -54,5 +54,7 @@ class Seams:
 
 @dataclass(frozen=True, slots=True)
 class Result:
+    """The state that the log at `path` folds to when the run is over: `state.ended` says how."""
+
     state: State
     path: Path

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from planrun import api
+from planrun import api, testing
 from planrun.models.base import Reply
 from planrun.planfile import load, parse
 from planrun.settings import Flags, resolve
-from planrun.testing.model import call, done
+from planrun.testing.model import ScriptedModel, call, done
 from tests.support import Scratch, last_user, tool_results
 
 ROOT = Path(__file__).parents[1]
@@ -76,6 +76,16 @@ def test_the_plan_in_the_readme_is_valid() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     text = readme.split("```yaml\n")[1].split("\n```")[0]
     assert [s.id for s in parse(text, "README.md", None).plan.steps] == ["survey", "upgrade"]
+
+
+def test_the_example_of_how_to_test_a_plan_runs(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("model: m\nsteps: [{id: a, prompt: Go., output: {version: string}}]\n", encoding="utf-8")
+    code = "\n".join(line[4:] for line in (testing.__doc__ or "").splitlines() if line.startswith("    "))
+    environ = {"XDG_CONFIG_HOME": str(tmp_path)}
+    known = {"api": api, "ScriptedModel": ScriptedModel, "call": call, "done": done}
+    exec(code, known | {"plan": plan, "folder": tmp_path, "environ": environ})
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "1"
 
 
 def test_every_command_in_the_readme_exists(tmp_path: Path) -> None:
