@@ -11,10 +11,9 @@ from planrun.cli.driving import Shown
 from planrun.cli.printing import complain, say, say_json
 from planrun.core.fold import apply
 from planrun.core.records import Record
-from planrun.core.room import tools_raw
 from planrun.core.state import State
 from planrun.errors import PlanrunError
-from planrun.views.preview import preview, text
+from planrun.views import preview
 from planrun.views.result import refused
 from planrun.views.words import one_line
 
@@ -30,8 +29,7 @@ def dry_run(plan_path: Path, ask: Callable[[], api.Ask], shown: Shown) -> None:
     for warning in settings.warnings:
         complain(f"planrun: {one_line(warning, 400)}")
     state = apply(State(), Record(1, 0.0, header), api.read_plan)
-    found = preview(state, lambda step: tools_raw(state, step))
     if shown.format == "text":
-        say(text(found))
+        say(preview.text(state))
     else:
-        say_json(found)
+        say_json(preview.as_json(state))

@@ -23,7 +23,7 @@ def command(session_dir: Path | None, format: str) -> None:
     from planrun import api
     from planrun.cli.finding import store_of
     from planrun.cli.printing import complain, say, say_json
-    from planrun.views.listing import row, table
+    from planrun.views.listing import as_json, row, table
     from planrun.views.words import plural
 
     store = store_of(session_dir)
@@ -31,7 +31,7 @@ def command(session_dir: Path | None, format: str) -> None:
     unreadable = len(list(store.folder.glob("*.jsonl"))) - len(found)
     rows = [row(f, api.read_plan) for f in found]
     if format == "json":
-        say_json({"sessions": rows, "unreadable": unreadable})
+        say_json({"sessions": [as_json(r) for r in rows], "unreadable": unreadable})
     elif rows:
         say(table(rows, str(Path.cwd().resolve())))
     else:

@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import assert_never
 
 from planrun.core import prompts
 from planrun.core.budget import limits_in_force
 from planrun.core.context import Segment
-from planrun.core.plan import Check, ExistsCheck, Json, RunCheck, Step, UnchangedCheck
+from planrun.core.plan import Check, ExistsCheck, Json, Limits, RunCheck, Step, Strategy, UnchangedCheck
+from planrun.core.room import tools_raw
 from planrun.core.scope import strategy_of
 from planrun.core.state import State
 from planrun.core.tokens import PER_MESSAGE, raw_tokens
 from planrun.views.words import amount, duration, money, one_line, plural
 
 
-def preview(state: State, tool_tokens: Callable[[Step], float]) -> dict[str, Json]:
-    """`state` holds the plan and nothing done; `tool_tokens` says what the tools of a step take in a request."""
-    plan = state.need_plan()
-    steps: list[Json] = []
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What is ahead for a step. `context` is the strategy before it, `tokens` the size of its first request, to which what is left
+    of earlier steps comes where it `carries` that; a command has none of them."""
+
+    step: Step
+    context: Strategy | None = None
+    tokens: int | None = None
+    carries: bool | None = None
+
+
+def prospects(state: State) -> list[Prospect]:
+    """One for each step; `state` holds the plan and nothing done."""
+    found: list[Prospect] = []
     fresh = True
-    for step in plan.steps:
-        strategy = strategy_of(state, step) if step.prompt is not None else None
-        steps.append(_step(state, step, strategy, fresh or strategy == "clear", tool_tokens))
-        fresh = fresh and step.prompt is None
+    for step in state.need_plan().steps:
+        if step.prompt is None:
+            found.append(Prospect(step))
+            continue
+        strategy = strategy_of(state, step)
+        alone = fresh or strategy == "clear"
+        size = round(_first_request(state, step, alone) + tools_raw(state, step))
+        found.append(Prospect(step, strategy, size, not alone))
+        fresh = False
+    return found
+
+
+def _first_request(state: State, step: Step, alone: bool) -> float:
+    """Tokens of the system prompt and the step's own message, its references as they are written."""
+    before = state if alone else replace(state, view=(Segment("earlier"),))
+    brief = prompts.brief(before, step, step.prompt or "")
+    return raw_tokens(prompts.system(state)) + raw_tokens(brief) + 2 * PER_MESSAGE
+
+
+def as_json(state: State) -> dict[str, Json]:
+    plan = state.need_plan()
     return {
         "plan": plan.name,
         "goal": plan.goal,
@@ -32,18 +60,18 @@ def preview(state: State, tool_tokens: Callable[[Step], float]) -> dict[str, Jso
         "limits": asdict(limits_in_force(state)),
         "params": dict(state.header.params) if state.header else {},
         "recheck": plan.recheck,
-        "steps": steps,
+        "steps": [_step(p) for p in prospects(state)],
     }
 
 
-def _step(state: State, step: Step, strategy: str | None, fresh: bool, tool_tokens: Callable[[Step], float]) -> dict[str, Json]:
-    tokens = None if step.prompt is None else round(_first_request(state, step, fresh) + tool_tokens(step))
+def _step(ahead: Prospect) -> dict[str, Json]:
+    step = ahead.step
     return {
         "id": step.id,
         "title": step.title or None,
         "kind": "run" if step.run is not None else "prompt",
         "command": step.run,
-        "context": strategy,
+        "context": ahead.context,
         "model": step.model,
         "tools": list(step.tools) if step.tools is not None else None,
         "checks": [_check(c) for c in step.verify],
@@ -56,16 +84,9 @@ def _step(state: State, step: Step, strategy: str | None, fresh: bool, tool_toke
         "on_failure": step.on_failure,
         "approve": step.approve,
         "finally": step.final,
-        "first_request_tokens": tokens,
-        "carries_history": None if tokens is None else not fresh,
+        "first_request_tokens": ahead.tokens,
+        "carries_history": ahead.carries,
     }
-
-
-def _first_request(state: State, step: Step, fresh: bool) -> float:
-    """Tokens of the system prompt and the step's own message, its references as they are written."""
-    before = state if fresh else replace(state, view=(Segment("earlier"),))
-    brief = prompts.brief(before, step, step.prompt or "")
-    return raw_tokens(prompts.system(state)) + raw_tokens(brief) + 2 * PER_MESSAGE
 
 
 def _check(check: Check) -> str:
@@ -80,66 +101,55 @@ def _check(check: Check) -> str:
             assert_never(check)
 
 
-def text(found: dict[str, Json]) -> str:
+def text(state: State) -> str:
     """The preview for a person."""
-    steps = [s for s in found["steps"] if isinstance(s, dict)] if isinstance(found["steps"], list) else []
-    lines = [f"plan {one_line(str(found['plan']))}: {plural(len(steps), 'step')}, valid; nothing was run"]
-    lines.append(f"goal: {one_line(str(found['goal']))}")
-    lines.append(f"model: {found['model'] or 'none needed'}; limits: {_limit_words(found['limits']) or 'none'}")
-    for name, value in found["params"].items() if isinstance(found["params"], dict) else ():
-        lines.append(f"param {name} = {one_line(str(value))}")
-    for number, step in enumerate(steps, 1):
-        lines += ["", *_lines(number, step)]
+    plan = state.need_plan()
+    lines = [
+        f"plan {one_line(plan.name)}: {plural(len(plan.steps), 'step')}, valid; nothing was run",
+        f"goal: {one_line(plan.goal)}",
+        f"model: {state.model or 'none needed'}; limits: {_limit_words(limits_in_force(state)) or 'none'}",
+    ]
+    lines += [f"param {name} = {one_line(str(value))}" for name, value in (state.header.params if state.header else {}).items()]
+    for number, ahead in enumerate(prospects(state), 1):
+        lines += ["", *_lines(number, ahead)]
     return "\n".join(lines)
 
 
-def _lines(number: int, step: dict[str, Json]) -> list[str]:
-    title = f"  {one_line(str(step['title']))}" if step["title"] else ""
-    lines = [f"{number}. {step['id']}{' (finally)' if step['finally'] else ''}{title}"]
-    if step["kind"] == "run":
-        lines.append(f"   command: {one_line(str(step['command']))}")
+def _lines(number: int, ahead: Prospect) -> list[str]:
+    step = ahead.step
+    title = f"  {one_line(step.title)}" if step.title else ""
+    lines = [f"{number}. {step.id}{' (finally)' if step.final else ''}{title}"]
+    if step.run is not None:
+        lines.append(f"   command: {one_line(step.run)}")
     else:
-        more = " plus what the boundary leaves of earlier steps" if step["carries_history"] else ""
-        size = amount(_float(step["first_request_tokens"]))
-        lines.append(f"   context: {step['context']}; first request about {size} tokens{more}")
-        tools = step["tools"]
-        lines.append(f"   tools: {', '.join(map(str, tools)) or 'none' if isinstance(tools, list) else 'all'}")
-    lines += [f"   check: {one_line(str(c))}" for c in (step["checks"] if isinstance(step["checks"], list) else ())]
-    lines += [f"   {words}" for words in _settings(step)]
-    return lines
+        more = " plus what the boundary leaves of earlier steps" if ahead.carries else ""
+        lines.append(f"   context: {ahead.context}; first request about {amount(ahead.tokens or 0)} tokens{more}")
+        lines.append(f"   tools: {'all' if step.tools is None else ', '.join(step.tools) or 'none'}")
+    lines += [f"   check: {one_line(_check(c))}" for c in step.verify]
+    return lines + [f"   {words}" for words in _settings(step)]
 
 
-def _settings(step: dict[str, Json]) -> list[str]:
+def _settings(step: Step) -> list[str]:
     """What a step says beyond the usual."""
-    words = []
-    if isinstance(step["outputs"], list) and step["outputs"]:
-        words.append(f"outputs: {', '.join(map(str, step['outputs']))}")
-    tries = [f"{step['attempts']} attempts"] * (step["attempts"] != 1) + [f"{step['fix']} fixes"] * bool(step["fix"])
-    if tries:
-        words.append(f"tries: {', '.join(tries)}")
-    limits = _limit_words(step["limits"])
-    if step["timeout"] is not None:
-        limits = ", ".join(filter(None, [limits, f"timeout {duration(_float(step['timeout']))}"]))
-    words += [f"limits: {limits}"] * bool(limits)
-    words += [f"model: {step['model']}"] * bool(step["model"])
-    words += [f"if: {one_line(str(step['if']))}"] * bool(step["if"])
-    words += [f"approve: {step['approve']}"] * bool(step["approve"])
-    words += ["on failure: continue"] * (step["on_failure"] == "continue")
-    return words
-
-
-def _limit_words(limits: Json) -> str:
-    if not isinstance(limits, dict):
-        return ""
-    found = {name: _float(value) for name, value in limits.items() if value is not None}
-    words: dict[str, Callable[[float], str]] = {
-        "cost_usd": money,
-        "tokens": lambda n: f"{amount(n)} tokens",
-        "time": duration,
-        "turns": lambda n: f"{amount(n)} turns",
+    tries = [f"{step.attempts} attempts"] * (step.attempts != 1) + [f"{step.fix} fixes"] * (step.fix > 0)
+    timeout = f"timeout {duration(step.timeout)}" if step.timeout is not None else ""
+    said = {
+        "outputs": ", ".join(f.name for f in step.output),
+        "tries": ", ".join(tries),
+        "limits": ", ".join(filter(None, (_limit_words(step.limits), timeout))),
+        "model": step.model,
+        "if": one_line(step.condition or ""),
+        "approve": step.approve,
+        "on failure": "continue" if step.on_failure == "continue" else "",
     }
-    return ", ".join(say(found[name]) for name, say in words.items() if name in found)
+    return [f"{name}: {value}" for name, value in said.items() if value]
 
 
-def _float(value: Json) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+def _limit_words(limits: Limits) -> str:
+    words: tuple[tuple[float | None, Callable[[float], str]], ...] = (
+        (limits.cost_usd, money),
+        (limits.tokens, lambda n: f"{amount(n)} tokens"),
+        (limits.time, duration),
+        (limits.turns, lambda n: f"{amount(n)} turns"),
+    )
+    return ", ".join(say(number) for number, say in words if number is not None)
