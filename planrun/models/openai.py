@@ -50,6 +50,7 @@ class OpenAIModel:
     ) -> None:
         self.url = shown(base_url)
         self._base_url = base_url
+        self._address = f"{base_url}/chat/completions"  # whole: a path the SDK would parse and join anew for every request
         self._key = api_key.strip()
         if not self._key.isascii() or not self._key.isprintable():
             raise ConfigError("the API key has characters that no header can carry: look for a line break or a quote in it")
@@ -57,6 +58,7 @@ class OpenAIModel:
         self._connect, self._read, self._total = connect_timeout, read_timeout, total_timeout
         self._answered = False
         self._made: openai.OpenAI | None = None
+        self._headers: dict[str, str | openai.Omit] = {}
         self._lock = threading.Lock()
 
     def complete(self, request: ModelRequest) -> Reply:
@@ -91,17 +93,14 @@ class OpenAIModel:
         if left <= 0:
             raise Failure(Fault("timeout", "no time is left for a request"))
         client = self._client()
-        headers: dict[str, str | openai.Omit] = {"X-Stainless-Raw-Response": "stream", "Accept": self._accept}
-        if not self._key:
-            headers["Authorization"] = openai.Omit()
         timeout = httpx2.Timeout(min(self._read, left), connect=min(self._connect, left))
         try:
             return client.post(
-                "/chat/completions",
+                self._address,
                 cast_to=httpx2.Response,
                 content=body,
                 # Never sent (no header is configured for it), but without one the SDK makes a UUID for every request.
-                options={"headers": headers, "timeout": timeout, "idempotency_key": "-"},
+                options={"headers": self._headers, "timeout": timeout, "idempotency_key": "-"},
             )
         except openai.APIStatusError as error:
             _refuse(error.response)
@@ -133,8 +132,22 @@ class OpenAIModel:
             limits=httpx2.Limits(max_connections=100, max_keepalive_connections=10, keepalive_expiry=_KEEPALIVE),
             event_hooks={"response": [_on_response]},
         )
+        gone = openai.Omit()
+        self._headers = {
+            "X-Stainless-Raw-Response": "stream",
+            **dict.fromkeys(("X-Stainless-Async", "X-Stainless-Retry-Count", "X-Stainless-Read-Timeout"), gone),
+            "Accept": self._accept,
+        }
+        if not self._key:
+            self._headers["Authorization"] = gone
+
+        class OpenAI(openai.OpenAI):  # its name stands in the user agent
+            def platform_headers(self) -> dict[str, str]:
+                """Nobody is told what machine this is; to find it out, the SDK starts a process."""
+                return {}
+
         # max_retries=0: `RetryingModel` is the only layer that tries again.
-        return openai.OpenAI(
+        return OpenAI(
             base_url=self._base_url,
             api_key=self._key or "none",
             max_retries=0,

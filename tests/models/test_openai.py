@@ -50,6 +50,14 @@ def test_the_body_is_sent_as_it_is() -> None:
     assert received.headers["content-type"] == "application/json"
 
 
+def test_the_endpoint_is_not_told_what_machine_asks() -> None:
+    with LoopbackServer([text("hi")]) as server:
+        ask(server)
+    headers = server.requests[0].headers
+    assert [name for name in headers if name.lower().startswith("x-stainless-")] == ["x-stainless-raw-response"]
+    assert headers["user-agent"].startswith("OpenAI/Python ")
+
+
 def test_without_a_key_no_key_is_sent() -> None:
     with LoopbackServer([text("hi")]) as server:
         OpenAIModel(server.url, "").complete(request())
