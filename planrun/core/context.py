@@ -169,9 +169,13 @@ def count(view: View) -> int:
     return sum([len(s.entries) for s in view])
 
 
-def wire(view: View) -> bytes:
-    """The JSON list of messages, as it stands in the request body."""
-    return b"[" + b",".join([s.wire for s in view if s.entries]) + b"]"
+def wire(view: View, before: bytes = b"", after: bytes = b"") -> bytes:
+    """The JSON list of messages, as it stands in the request body between these two. All is put together once: to copy a long
+    list costs more than all else about it. (The last segment still grows, and its own bytes would be made anew for every turn.)"""
+    wires = [s.wire for s in view[:-1] if s.entries] + [e.wire for s in view[-1:] for e in s.entries]
+    pieces = [piece for wire in wires for piece in (b",", wire)]
+    pieces[:1] = [before, b"["]
+    return b"".join([*pieces, b"]", after])
 
 
 def digest(view: View, tools: str) -> str:

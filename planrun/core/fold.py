@@ -74,13 +74,13 @@ def _reached(state: State, record: Record) -> State:
     passed = 0.0
     if state.header is not None and not (isinstance(record.event, Noted) and record.event.kind == "resumed"):
         passed = max(0.0, record.timestamp - state.timestamp)
-    steps = state.steps
-    if passed and (at := state.current) is not None:
-        now = steps[at]
-        now = evolve(now, seconds=now.seconds + passed, attempt_seconds=now.attempt_seconds + passed)
-        steps = (*steps[:at], now, *steps[at + 1 :])
     timestamp = max(state.timestamp, record.timestamp)
-    return evolve(state, seq=record.seq, timestamp=timestamp, elapsed=state.elapsed + passed, steps=steps)
+    state = evolve(state, seq=record.seq, timestamp=timestamp, elapsed=state.elapsed + passed)
+    if not passed or state.current is None:
+        return state
+    return with_step(
+        state, state.current, lambda s: evolve(s, seconds=s.seconds + passed, attempt_seconds=s.attempt_seconds + passed)
+    )
 
 
 def _session(state: State, event: Session, plan: Plan) -> State:

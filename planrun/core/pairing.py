@@ -29,7 +29,8 @@ def faults(view: View, *, resting: bool = False) -> list[str]:
             if segment.faults:
                 found += segment.faults if not resting or segment is not view[-1] else inside(segment.entries, resting=True)
             previous = last
-    if view and any(not s.call_ids.isdisjoint(view[-1].call_ids) for s in view[:-1]):  # the others were the last once
+    newest = view[-1].call_ids if view else ()  # the others were the newest once
+    if newest and any(not s.call_ids.isdisjoint(newest) for s in view[:-1]):
         found.append("a call id is used twice")
     if previous not in ("user", "tool") and not resting:
         found.append(f"the list ends with {previous or 'nothing'}")
@@ -43,16 +44,16 @@ def inside(entries: tuple[Entry, ...], *, resting: bool = False) -> Iterator[str
     seen: set[str] = set()
     previous = ""
     for position, entry in enumerate(entries):
-        message, where = entry.message, f"message at record {entry.seq}"
+        message = entry.message
         if message.role == "tool":
             if not waiting or waiting.pop(0) != message.tool_call_id:
-                yield f"{where}: a tool result without its call before it"
+                yield f"message at record {entry.seq}: a tool result without its call before it"
         else:
             if waiting:
-                yield f"{where}: calls {waiting} have no result"
+                yield f"message at record {entry.seq}: calls {waiting} have no result"
             waiting = [c.id for c in message.tool_calls]
             for why in (*(_misplaced(message, previous) if position else ()), *_misnamed(waiting, seen)):
-                yield f"{where}: {why}"
+                yield f"message at record {entry.seq}: {why}"
             seen.update(waiting)
         previous = message.role
     if waiting and not resting:

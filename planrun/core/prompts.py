@@ -21,6 +21,7 @@ _OUTPUTS = 2_000  # characters of earlier outputs that are shown; the rest is na
 _VALUE = 300
 _RUN_TEXT = 1_000
 _NOTE = 1_200
+_spaced = json.JSONEncoder(ensure_ascii=False).encode  # made once: every brief shows ten values
 
 
 def system(state: State) -> str:
@@ -77,9 +78,9 @@ def _earlier(state: State, step: Step) -> str:
     room = _OUTPUTS
     newest = True
     for s in reversed(plan.steps[:at]):
-        if step.needs is not None and s.id not in step.needs:
+        if (s.id in in_view and not newest) or (step.needs is not None and s.id not in step.needs):
             continue
-        shown = _shown(s, state.step_state(s.id), recent=newest) if newest or s.id not in in_view else []
+        shown = _shown(s, state.step_state(s.id), recent=newest)
         newest = False
         room -= sum(map(len, shown))
         if room < 0:
@@ -95,12 +96,12 @@ def _shown(step: Step, now: StepState, *, recent: bool) -> list[str]:
     if step.run is not None and recent and now.ran is not None and not now.output:
         text = (now.ran.text or "").strip()
         if text:
-            lines.append(f"{step.id} printed: {json.dumps(text[-_RUN_TEXT:], ensure_ascii=False)}")
+            lines.append(f"{step.id} printed: {_spaced(text[-_RUN_TEXT:])}")
     return lines
 
 
 def _clip(value: Json) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    text = _spaced(value)
     return text if len(text) <= _VALUE else f"{text[:_VALUE]}... ({len(text)} characters)"
 
 

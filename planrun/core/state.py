@@ -187,5 +187,6 @@ def worked(state: State, index: int) -> State:
 
 def with_step(state: State, index: int, change: Callable[[StepState], StepState]) -> State:
     """The state with one step's progress changed."""
-    steps = (*state.steps[:index], change(state.steps[index]), *state.steps[index + 1 :])
-    return evolve(state, steps=steps)
+    steps = list(state.steps)
+    steps[index] = change(steps[index])
+    return evolve(state, steps=tuple(steps))

@@ -45,10 +45,12 @@ _TOKENS = {
     "atlassian-token": r"ATATT3[\w=-]{60,}",
 }
 _STARTS = (
-    r"gh[pousr]_|github_pat_|(?:(?<![A-Za-z])|(?<=\\[nrt]))sk-|A(?:KI|SI|BI|CC)A|AIza|GOCSPX-|ya29\.|xox[abeoprs]-|xapp-|[rs]k_(?:live|test|prod)_|whsec_"
+    r"gh[pousr]_|github_pat_|sk-(?:(?<![A-Za-z]sk-)|(?<=\\[nrt]sk-))|A(?:KI|SI|BI|CC)A|AIza|GOCSPX-|ya29\.|xox[abeoprs]-|xapp-"
+    r"|rk_(?:live|test|prod)_|sk_(?:live|test|prod)_|whsec_"
     r"|gl(?:pat|dt|ptt|rt|oas|cbt|agent|ft|imt|soat)-|npm_|pypi-|hf_|eyJ|SG\.|SK[0-9a-f]{8}|do[opr]_v1_|dckr_|shp(?:at|ca|pa|ss)_"
-    r"|sq0[ac]|dapi[0-9a-f]|HRKU-|\d{8,10}:AA|PMAK-|glsa_|hv[bs]\.|AGE-S|lin_api_|rubygems_|gsk_|r8_|sbp_|ATATT3"
-)
+    r"|sq0[ac]|dapi[0-9a-f]|HRKU-|PMAK-|glsa_|hv[bs]\.|AGE-S|lin_api_|rubygems_|gsk_|r8_|sbp_|ATATT3|"
+    + "|".join(rf"{digit}\d{{7,9}}:AA" for digit in "0123456789")
+)  # each begins with a character that stands for itself: others are passed over at once
 _BEFORE = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"  # an escaped line end, an escaped `=`: no letters
 _PLACES = {
     # What a place says: the value is the group of its own.

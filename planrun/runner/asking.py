@@ -84,7 +84,7 @@ def prepare(world: World, state: State, step: Step, model: str) -> tuple[ModelRe
     if reserve is not None:
         head["max_tokens"] = reserve
     start = compact_json(head)[:-1].encode("utf-8")
-    body = b"".join((start, b',"tools":', tools, b',"messages":', context.wire(state.view), b"}"))
+    body = context.wire(state.view, b"".join((start, b',"tools":', tools, b',"messages":')), b"}")
     raw = round(context.raw_size(state.view) + tools_raw(state, step))
     digest = context.digest(state.view, tools_digest)
     named = model if model != state.model else None

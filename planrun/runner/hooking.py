@@ -57,6 +57,8 @@ def may_run(world: World, state: State, step: str, call: ToolCall) -> Asked:
 
 def may_compact(world: World, state: State, action: Compact | Summarise) -> Asked:
     """The gate before the active context is cut."""
+    if "pre_compact" not in world.hooks:
+        return None
     told: dict[str, Json] = {
         "step": action.step,
         "strategy": action.strategy if isinstance(action, Compact) else "summary",

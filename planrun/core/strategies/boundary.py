@@ -25,7 +25,7 @@ def _clear(view: View) -> tuple[Edit, ...]:
 
 
 def _compact(view: View) -> tuple[Edit, ...]:
-    reducible = [segment.reducible for segment in view]
+    reducible = [found for segment in view if any(found := segment.reducible)]
     results = tuple([seq for found, _ in reducible for seq in found])
     arguments = tuple([seq for _, found in reducible for seq in found])
     out: list[Edit] = []
