@@ -132,7 +132,7 @@ def _rehearsal(path: Path, state: State, settings: Settings, environ: Mapping[st
         settings,
         environ,
         models=building.Models(settings, header, state.replies),
-        signals=Signals(lambda: False),
+        signals=Signals(lambda left: False),
         front=Front(),
     )
     return Runner(replace(world, hooks={}), state)

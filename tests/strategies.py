@@ -170,7 +170,7 @@ def _happenings() -> Iterator[st.SearchStrategy[Event]]:
     yield of_class(Said, step=maybe, tool_calls=st.just(()))
     yield of_class(Requested, step=maybe)
     yield of_class(Responded, usage=st.none() | st.fixed_dictionaries({"prompt_tokens": st.none() | st.integers(0, 10**6)}))
-    yield of_class(CallStarted, call_id=ids)
+    yield of_class(CallStarted, call_id=ids, step=maybe)
     yield of_class(CallEnded, call_id=ids, step=maybe, name=st.sampled_from(["run", "verify", "Bash"]))
     yield of_class(StepChanged, step=step)
     yield of_class(Compacted, edits=st.lists(kinds, max_size=3).map(tuple))

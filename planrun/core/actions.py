@@ -156,21 +156,16 @@ class AskHuman:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """A limit is reached, but something is still to be run under `finally`: first that, then the end."""
-
-    outcome: Outcome
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class End:
+    """End the run. `exit_code` where the outcome alone does not give it."""
+
     outcome: Outcome
     reason: str
     output: dict[str, Json] | None = None
     partial: bool = False
+    exit_code: int | None = None
 
 
 Action = (
-    Skip | Compact | Summarise | Begin | Brief | AskModel | RunCalls | Answer | EndCall | RunCommand | Verify | Settle | Say | AskHuman | Stop | End
+    Skip | Compact | Summarise | Begin | Brief | AskModel | RunCalls | Answer | EndCall | RunCommand | Verify | Settle | Say | AskHuman | End
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 from planrun.core import editing, room, spending
 from planrun.core.events import Approval, Compacted, Ended, LimitNeared, Noted, Responded, Stopped
 from planrun.core.evolve import evolve
-from planrun.core.state import State
+from planrun.core.state import State, worked
 from planrun.errors import Outcome
 
 NEXT_TO_NOTHING = 0.05  # of the tokens: a compaction that frees less does not keep up
@@ -46,7 +46,7 @@ def _overflowed(state: State, event: LimitNeared) -> State:
 
 
 def stopped(state: State, event: Stopped) -> State:
-    return evolve(state, stop=event, held=state.current, current=None)
+    return evolve(state, stop=event, stopped_at=state.elapsed, held=state.current, current=None)
 
 
 def ended(state: State, event: Ended) -> State:
@@ -70,6 +70,8 @@ def noted(state: State, event: Noted) -> State:
             return evolve(state, deferred=True)
         case "fork":
             return evolve(state, advised=True)
+        case "rerun" if event.step is not None:
+            return worked(state, state.need_plan().index[event.step])
         case "resumed":
             return _resumed(state, event)
     return state

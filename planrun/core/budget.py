@@ -14,6 +14,7 @@ Work = Literal["model", "command", "check"]  # a request or a tool, a run step's
 
 LAND_AT = 0.85
 RESERVE, LONGEST_RESERVE = 0.1, 300.0  # of a time limit, and in seconds: what is kept for a step's checks
+GRACE = 30.0  # seconds after a signal for the commands under `finally`: `docker compose down` alone may wait 10
 TICK = 0.01  # seconds: timestamps are rounded, so a limit of time counts as reached that much before
 _OUTCOMES = {
     "cost_usd": Outcome.BUDGET,
@@ -56,6 +57,14 @@ def limits_in_force(state: State) -> Limits:
     return Limits(
         number("cost_usd"), None if tokens is None else int(tokens), number("time"), None if turns is None else int(turns)
     )
+
+
+def grace(state: State) -> float | None:
+    """Seconds left for what runs after a signal, whose sender does not wait for ever; None without one."""
+    if state.stop is None or state.stop.outcome != Outcome.INTERRUPTED:
+        return None
+    left = GRACE - (state.elapsed - state.stopped_at)
+    return left if left > TICK else 0.0
 
 
 def exempt(step: Step) -> bool:
@@ -119,4 +128,6 @@ def time_left(state: State, step: Step, doing: Work = "model") -> float | None:
     left = [u.maximum - _kept(u, step, doing) - u.used for u in uses(state, step) if u.name == "time"]
     if step.timeout is not None and now.status == "in_progress":
         left.append(step.timeout - now.attempt_seconds)
+    if (after := grace(state)) is not None:
+        left.append(after)
     return max(0.0, min(left)) if left else None

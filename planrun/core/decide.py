@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planrun.core import budget, context, pressure, prompts, steps
-from planrun.core.actions import Action, Answer, AskHuman, Begin, Compact, End, EndCall, Say, Settle, Skip, Stop
-from planrun.core.events import Stopped
+from planrun.core.actions import Action, Answer, AskHuman, Begin, Compact, End, EndCall, Say, Settle, Skip
+from planrun.core.events import Ended, Stopped
 from planrun.core.expressions import ExpressionError, evaluate, test
 from planrun.core.plan import Json, Step, Strategy
 from planrun.core.scope import approval, scope_of, strategy_of
 from planrun.core.state import State
 from planrun.core.strategies import boundary
-from planrun.errors import Outcome
+from planrun.errors import EXIT_CODES, Outcome
 
-_LIMITS = (Outcome.BUDGET, Outcome.TIME_LIMIT, Outcome.TURN_LIMIT, Outcome.CONTEXT, Outcome.STUCK)
+_PAUSES = (Outcome.NEEDS_HUMAN, Outcome.FINISHED)  # finished before its last step, as asked
 
 
 def decide(state: State) -> Action | None:
@@ -24,29 +24,38 @@ def decide(state: State) -> Action | None:
         return None
     if state.unended:
         return EndCall(*state.unended[0])
+    if state.stop is not None:
+        return _cleaned_up(state, state.stop)
     if state.question is not None:
         q = state.question
         return AskHuman(q.step, q.subject, q.digest, q.text, asked=True)
-    if state.stop is not None:
-        return _cleaned_up(state, state.stop)
-    at = state.current
-    action = steps.inside(state, state.plan.steps[at]) if at is not None else _tidy(state) or _between(state)
-    if isinstance(action, End) and action.outcome in _LIMITS and _next_command(state):
-        return Stop(action.outcome, action.reason)
-    return action
+    if state.current is not None:
+        return steps.inside(state, state.plan.steps[state.current])
+    return _tidy(state) or _between(state)
+
+
+def ending(state: State, end: End) -> Ended | Stopped:
+    """What is recorded where a run ends: that it stops, while commands under `finally` are due, else its end. One that waits for a
+    human or was asked to stop somewhere only pauses: what `finally` would clear away is needed when it goes on."""
+    code = EXIT_CODES[end.outcome] if end.exit_code is None else end.exit_code
+    if state.stop is None and end.outcome not in _PAUSES and _next_command(state) is not None:
+        return Stopped(end.outcome, end.reason, code)
+    return Ended(end.outcome, code, end.reason, end.output, end.partial)
 
 
 def _cleaned_up(state: State, stop: Stopped) -> Action:
-    """After a limit: the commands under `finally`, which neither ask a model nor are held up by what stopped the run, then the
-    end. The conversation of the step that was under way stays as it is."""
-    if state.current is not None:
-        return steps.inside(state, state.need_plan().steps[state.current])
-    step = _next_command(state)
-    return _enter(state, step) if step is not None else End(Outcome(stop.outcome), stop.reason)
+    """The commands under `finally` that ask nobody, as long as there is time, then the end. The conversation of the step that
+    was under way stays as it is."""
+    if budget.grace(state) != 0:
+        if state.current is not None:
+            return steps.inside(state, state.need_plan().steps[state.current])
+        if (step := _next_command(state)) is not None:
+            return _enter(state, step)
+    return End(Outcome(stop.outcome), stop.reason, exit_code=stop.exit_code)
 
 
 def _next_command(state: State) -> Step | None:
-    return next((s for s in _due(state) if s.run is not None), None)
+    return next((s for s in _due(state) if s.run is not None and s.approve is None), None)
 
 
 def _due(state: State) -> Iterator[Step]:

@@ -203,11 +203,12 @@ class LimitNeared:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """A limit stops the run, which is over once what stands under `finally` has run. `outcome` and `reason` are those of its end."""
+    """Something stops the run, which is over once the commands under `finally` have run. The fields are those of its end."""
 
     type: ClassVar[str] = "stop"
     outcome: str
     reason: str
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,8 @@ def apply(state: State, record: Record, read_plan: PlanReader) -> State:  # noqa
             return spending.requested(state, event)
         case Responded() as event:
             return spending.responded(state, event)
-        case CallStarted(call_id=call_id):
-            return evolve(state, in_flight=(*state.in_flight, call_id))
+        case CallStarted() as event:
+            return _call_started(state, event)
         case CallEnded() as event:
             return _call_ended(state, event)
         case StepChanged() as event:
@@ -150,6 +150,14 @@ def _answered(state: State, index: int, event: Said) -> State:
     return with_step(state, index, change)
 
 
+def _call_started(state: State, event: CallStarted) -> State:
+    """What is about to run may have had its effect, also where nobody sees it end."""
+    state = evolve(state, in_flight=(*state.in_flight, event.call_id))
+    if event.step is None or event.call_id.startswith("recheck:"):
+        return state
+    return worked(state, state.need_plan().index[event.step])
+
+
 def _call_ended(state: State, event: CallEnded) -> State:
     state = evolve(
         state,
@@ -198,7 +206,9 @@ def _step_changed(state: State, event: StepChanged) -> State:
             ended_at=state.seq,
         )
 
-    state = worked(evolve(with_step(state, index, change), current=None if state.current == index else state.current), index)
+    current = None if state.current == index else state.current
+    held = None if state.held == index else state.held
+    state = worked(evolve(with_step(state, index, change), current=current, held=held), index)
     return evolve(state, frontier=_frontier(state, min(index, state.frontier)))
 
 
@@ -216,7 +226,9 @@ def _begun(state: State, index: int, event: StepChanged) -> State:
         spend=old.spend,
     )
     kept = tuple(s for s in state.view if s.step != event.step)
-    state = evolve(with_step(state, index, lambda _: fresh), current=index, view=kept, in_flight=(), unended=())
+    state = evolve(with_step(state, index, lambda _: fresh), current=index, view=kept)
+    if state.stop is None:  # else these are of the step that is held
+        state = evolve(state, in_flight=(), unended=())
     return _projected(state, state.need_plan().steps[index])
 
 

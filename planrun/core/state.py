@@ -143,7 +143,8 @@ class State:
     archived: int = 0  # bytes of message content in the archive
     rechecked: int = 0
     worked: int = 0  # the newest record of work on a step that does not stand under `finally`
-    stop: Stopped | None = None  # a limit was reached: only `finally` is still run
+    stop: Stopped | None = None  # the run is over but for the commands under `finally`
+    stopped_at: float = 0.0  # `elapsed` then
     held: int | None = None  # the step that was under way then, and is again once the run goes on
     frontier: int = 0  # every step before this one is over: done, skipped, or failed with on_failure: continue
     ended: Ended | None = None

@@ -20,17 +20,16 @@ from planrun.core.actions import (
     Say,
     Settle,
     Skip,
-    Stop,
     Summarise,
     Verify,
 )
-from planrun.core.decide import decide
-from planrun.core.events import Approval, CallEnded, Ended, Event, Said, StepChanged, Stopped
+from planrun.core.decide import decide, ending
+from planrun.core.events import Approval, CallEnded, Ended, Event, Said, StepChanged
 from planrun.core.fold import apply
 from planrun.core.messages import Message
 from planrun.core.records import Record
 from planrun.core.state import State
-from planrun.errors import EXIT_CODES, Interrupted, Outcome, PlanrunError, StorageError
+from planrun.errors import Interrupted, Outcome, PlanrunError, StorageError
 from planrun.runner import advising, asking, calling, checking, compacting, hooking
 from planrun.runner.background import Background
 from planrun.runner.world import World
@@ -52,19 +51,24 @@ class Runner:
         try:
             for hooked in hooking.begun(self.world, self.state):
                 self.append(hooked)
-            while (action := decide(self.state)) is not None:
-                self.world.signals.check()
-                before = self.state.seq
-                for event in self.perform(action):
-                    self._record(event)
-                if self.state.seq == before:
-                    raise RuntimeError(f"{action} changed nothing")
-                for advice in advising.advice(self.world, self.state):
-                    self.append(advice)
+            self._go_on()
         except Interrupted as stop:
-            self._record(Ended(Outcome.INTERRUPTED, stop.exit_code, str(stop)))
+            self.world.signals.heard()
+            self._record(ending(self.state, End(Outcome.INTERRUPTED, str(stop), exit_code=stop.exit_code)))
+            self._go_on()
         self.world.log.sync()
         return self.state
+
+    def _go_on(self) -> None:
+        while (action := decide(self.state)) is not None:
+            self.world.signals.check()
+            before = self.state.seq
+            for event in self.perform(action):
+                self._record(event)
+            if self.state.seq == before:
+                raise RuntimeError(f"{action} changed nothing")
+            for advice in advising.advice(self.world, self.state):
+                self.append(advice)
 
     def _record(self, event: Event) -> None:
         """Append what an action yielded, with the hooks that belong to it around it."""
@@ -118,10 +122,8 @@ class Runner:
                 return iter([CallEnded(call_id, name, status, None)])
             case Skip(step, note):
                 return iter([StepChanged(step, "skipped", state.step_state(step).attempt, note)])
-            case Stop(outcome, reason):
-                return iter([Stopped(outcome, reason)])
-            case End(outcome, reason, output, partial):
-                return iter([Ended(outcome, EXIT_CODES[outcome], reason, output, partial)])
+            case End():
+                return iter([ending(state, action)])
             case _:
                 assert_never(action)
 
@@ -139,7 +141,7 @@ class Runner:
         except (Interrupted, StorageError):
             raise
         except PlanrunError as error:
-            yield Ended(error.outcome, error.exit_code, str(error))
+            yield ending(self.state, End(error.outcome, str(error), exit_code=error.exit_code))
 
 
 def ask_human(world: World, state: State, action: AskHuman) -> Iterator[Event]:
@@ -152,6 +154,6 @@ def ask_human(world: World, state: State, action: AskHuman) -> Iterator[Event]:
         answer = world.human.ask(action.text)
     if answer is None:
         reason = f"{action.text} Nobody can answer here; resume with --approve all, or on a terminal with --approve ask."
-        yield Ended(Outcome.NEEDS_HUMAN, EXIT_CODES[Outcome.NEEDS_HUMAN], reason)
+        yield ending(state, End(Outcome.NEEDS_HUMAN, reason))
         return
     yield Approval("approved" if answer.yes else "denied", action.subject, action.step, action.digest, action.text, answer.by)

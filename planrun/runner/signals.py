@@ -1,5 +1,5 @@
 """SIGINT, SIGTERM and SIGHUP (the terminal is gone) become an `Interrupted` raised at a safe place; a second signal ends the
-process at once. One that whoever started the process ignores (`nohup`, a job in the background) stays ignored."""
+process at once, also where the first one is dealt with (`heard`). One that whoever started the process ignores (`nohup`, a job in the background) stays ignored."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class _Worker:
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[_Call[Any] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="call", daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=self._work, name="call", daemon=True)
+        self.thread.start()
 
     def give(self, call: _Call[Any]) -> None:
         self._calls.put(call)
@@ -69,7 +69,7 @@ class _Worker:
     def end(self) -> None:
         """Once it is idle."""
         self._calls.put(None)
-        self._thread.join(_GRACE)
+        self.thread.join(_GRACE)
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
@@ -82,9 +82,10 @@ class Signals:
     raised inside of such a call: an exception that comes up anywhere is lost in a destructor or an import, or becomes a library's
     own error."""
 
-    def __init__(self, kill_all: Callable[[], bool]) -> None:
-        self._kill_all = kill_all  # ends every command that runs; False where there is none
-        self._received: int | None = None
+    def __init__(self, kill_all: Callable[[threading.Thread | None], bool]) -> None:
+        self._kill_all = kill_all  # ends every command that runs, and all that the thread may start; False where none runs
+        self._received = False
+        self._pending: int | None = None  # the signal that has come and was not heard yet
         self._open = False
         self._call: _Call[Any] | None = None
         self._idle: _Worker | None = None
@@ -103,10 +104,10 @@ class Signals:
             signal.signal(number, handler)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
-        if self._received is not None:
-            self._kill_all()
+        if self._received:
+            self._kill_all(None)
             os._exit(128 + signum)
-        self._received = signum
+        self._received, self._pending = True, signum
         if self._call is not None:
             self._call.over.put(False)
         if self._open:
@@ -115,8 +116,12 @@ class Signals:
 
     def check(self) -> None:
         """Raise Interrupted if a signal has come."""
-        if self._received is not None:
-            raise Interrupted(self._received)
+        if self._pending is not None:
+            raise Interrupted(self._pending)
+
+    def heard(self) -> None:
+        """The signal that has come does not stop what is done from now on."""
+        self._pending = None
 
     def abandonable(self, call: Callable[[], T]) -> T:
         """What `call`, which may take long, returns or raises. Interrupted where a signal comes first: the commands that it runs
@@ -126,14 +131,14 @@ class Signals:
         self._call = running = _Call(call)
         worker.give(running)
         try:
-            if self._received is None and running.first():
+            if self._pending is None and running.first():
                 self._idle = worker
                 return running.result()
         finally:
             self._call = None
-        if self._kill_all():
+        if self._kill_all(worker.thread):
             running.wait(_GRACE)
-        raise Interrupted(self._received or signal.SIGINT)
+        raise Interrupted(self._pending or signal.SIGINT)
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:

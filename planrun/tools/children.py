@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from weakref import WeakSet
 
 MARK = "PLANRUN_COMMAND"  # the variable that names the command in the environment of everything it starts
 _ROUNDS = 200  # of looking for strays: what forks while it is being killed is found in the next one
@@ -30,6 +31,7 @@ exec 3<&- "$@\""""
 
 _lock = threading.RLock()  # re-entrant: a signal handler may call kill_all() while its own thread holds it
 _live: set[int] = set()
+_left: WeakSet[threading.Thread] = WeakSet()  # nobody waits for what they do: they start nothing any more
 
 
 @contextmanager
@@ -42,19 +44,21 @@ def spawned(
     mark = secrets.token_hex(8)
     watched, held = os.pipe()
     try:
-        process = subprocess.Popen(
-            [b"/bin/sh", b"-c", _GUARD.encode(), b"planrun", *map(_encoded, (source, mark, *argv))],
-            pass_fds=() if given is None else (given,),
-            cwd=os.fspath(cwd),
-            env={_encoded(name): _encoded(value) for name, value in env.items()},
-            stdin=watched,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if merge else subprocess.PIPE,
-            start_new_session=True,
-        )
+        with _lock:
+            if threading.current_thread() in _left:
+                raise RuntimeError("nobody waits for this command any more")
+            process = subprocess.Popen(
+                [b"/bin/sh", b"-c", _GUARD.encode(), b"planrun", *map(_encoded, (source, mark, *argv))],
+                pass_fds=() if given is None else (given,),
+                cwd=os.fspath(cwd),
+                env={_encoded(name): _encoded(value) for name, value in env.items()},
+                stdin=watched,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT if merge else subprocess.PIPE,
+                start_new_session=True,
+            )
+            _live.add(process.pid)
         try:
-            with _lock:
-                _live.add(process.pid)
             yield process
         finally:
             _end(process)
@@ -65,9 +69,11 @@ def spawned(
         os.close(watched)
 
 
-def kill_all() -> bool:
-    """KILL every live group at once; whether there was any. Safe in a signal handler."""
+def kill_all(left: threading.Thread | None = None) -> bool:
+    """KILL every live group at once; whether there was any. The thread `left` starts none any more. Safe in a signal handler."""
     with _lock:
+        if left is not None:
+            _left.add(left)
         groups = tuple(_live)
         for group in groups:
             kill(group, signal.SIGKILL)

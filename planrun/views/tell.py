@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from planrun.core import names
+from planrun.core.budget import GRACE
 from planrun.core.events import (
     Approval,
     CallEnded,
@@ -53,7 +54,9 @@ def tell(record: Record, state: State) -> Iterator[Line]:  # noqa: C901 - a case
         case LimitNeared() as event:
             yield _limit(event)
         case Stopped() as event:
-            yield Line(f"{one_line(event.outcome, 40)}: the commands under finally run before the end", "note", stays=True)
+            more = f", for at most {duration(GRACE)}; a second signal ends it at once" if event.outcome == "interrupted" else ""
+            text = f"{one_line(event.outcome, 40)}: the commands under finally run before the end{more}"
+            yield Line(text, "note", stays=True)
         case Hooked() as event:
             bad = event.status != "ok"
             text = f"hook {one_line(event.event, 40)} {one_line(event.status, 40)} after {duration(event.seconds)}"

@@ -48,7 +48,7 @@ def world(tmp_path: Path) -> World:
         resolve(tmp_path, Flags(), ENVIRON, None),
         ENVIRON,
         models=pytest.fail,
-        signals=Signals(lambda: None),
+        signals=Signals(lambda left: None),
         front=Front(),
     )
 

@@ -28,7 +28,7 @@ def handled(number: int, how: signal.Handlers) -> Iterator[None]:
 
 
 def test_a_call_gives_what_it_returns_and_raises_what_it_raises() -> None:
-    with Signals(lambda: False) as signals:
+    with Signals(lambda left: False) as signals:
         assert signals.abandonable(lambda: "value") == "value"
         with pytest.raises(ZeroDivisionError):
             signals.abandonable(lambda: 1 / 0)
@@ -36,7 +36,7 @@ def test_a_call_gives_what_it_returns_and_raises_what_it_raises() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_waits_until_it_is_asked_for(number: signal.Signals) -> None:
-    with handled(number, signal.SIG_DFL), Signals(lambda: False) as signals:
+    with handled(number, signal.SIG_DFL), Signals(lambda left: False) as signals:
         send(number)
         with pytest.raises(Interrupted) as caught:
             signals.check()
@@ -54,7 +54,7 @@ def test_a_call_that_would_never_end_is_abandoned_and_hears_of_it_through_its_co
         send()
         killed.wait()  # what ends when its commands are killed
 
-    def kill_all() -> bool:
+    def kill_all(left: threading.Thread | None) -> bool:
         killed.set()
         return True
 
@@ -68,11 +68,11 @@ def test_a_signal_that_a_library_would_swallow_is_not_lost() -> None:
         def __del__(self) -> None:
             send()
 
-    with Signals(lambda: False) as signals, pytest.raises(Interrupted):
+    with Signals(lambda left: False) as signals, pytest.raises(Interrupted):
         signals.abandonable(lambda: [(Library(), 0)[1], threading.Event().wait()])
 
 
 def test_what_whoever_started_the_process_ignores_stays_ignored() -> None:
-    with handled(signal.SIGHUP, signal.SIG_IGN), Signals(lambda: False) as signals:
+    with handled(signal.SIGHUP, signal.SIG_IGN), Signals(lambda left: False) as signals:
         send(signal.SIGHUP)
         signals.check()

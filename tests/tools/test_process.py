@@ -91,7 +91,7 @@ def test_ring_boundaries(tmp_path: Path, length: int) -> None:
 
 def test_a_gigabyte_does_not_stay_in_memory(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    finished = run("head -c 1000000000 /dev/zero | tr '\\0' x", tmp_path, capture=tmp_path / "all")
+    finished = run("head -c 1000000000 /dev/zero | tr '\\0' x", tmp_path, timeout=300, capture=tmp_path / "all")
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert finished.stdout.total == 1_000_000_000
     assert (tmp_path / "all").stat().st_size == finished.stdout.saved_bytes == (64 << 20) - NOTHING.reach
