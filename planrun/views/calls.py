@@ -30,8 +30,10 @@ def ended(event: CallEnded, state: State) -> Iterator[Line]:
     if event.name in ("run", "verify"):
         what = "command" if event.name == "run" else "check"
         again = " again, at the end" if event.call_id.startswith("recheck:") else ""
-        verdict = f"{'ended' if event.name == 'run' else 'passed'}" if ok else "failed"
-        yield Line(f"{at}{what} {verdict}{again}{took}" + ("" if ok else f": {text}"), "plain" if ok else "bad", stays=not ok)
+        passed = "ended" if event.name == "run" else "passed"
+        verdict = passed if ok else "cut off" if event.status == "interrupted" else "failed"
+        said = f": {text}" if text and not ok else ""
+        yield Line(f"{at}{what} {verdict}{again}{took}{said}", "plain" if ok else "bad", stays=not ok)
         if ok and text:
             yield Line(f"  {text}", "dim", VERBOSE)
     elif event.name != names.PLAN_TOOL:
