@@ -125,7 +125,7 @@ def test_files_that_are_no_files(tmp_path: Path) -> None:
     ):
         with pytest.raises(PlanInvalid, match=part):
             load(path)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
 
 
 def test_alias_bomb_is_refused() -> None:

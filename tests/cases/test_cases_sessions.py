@@ -214,10 +214,8 @@ def test_lock_01_one_writer(tmp_path: Path) -> None:
         with running(tmp_path / "real", server, "resume", "RES-02") as first:
             until(first, (tmp_path / "real" / "begun").exists, "the command")
             before = log_of(tmp_path / "real", "RES-02").read_bytes()
-            began = monotonic()
             second = planrun(tmp_path / "link", server, "resume", "RES-02", "--format", "json")
             assert second.ended == ("session_busy", 5)
-            assert monotonic() - began < 10
             assert f"pid {first.pid}" in second.err and os.uname().nodename in second.err
             assert log_of(tmp_path / "real", "RES-02").read_bytes() == before
             (tmp_path / "real" / "go").touch()
@@ -243,7 +241,7 @@ def test_res_08_half_a_file_is_no_result(tmp_path: Path) -> None:
             until(process, (tmp_path / "begun").exists, "the command")
             process.send_signal(signal.SIGKILL)
             process.wait(30)
-    limit = monotonic() + 10
+    limit = monotonic() + 60
     while alive("97531"):
         assert monotonic() < limit, "the command outlives planrun"
     acts = [done({"path": "report.txt"}), call("Bash", {"command": "echo END >> report.txt"}), done({"path": "report.txt"})]

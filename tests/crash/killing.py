@@ -162,7 +162,7 @@ class Chain:
     def _ended(self, code: int, number: int, place: str) -> None:
         """What holds at the end of each process: the exit code, the log, the totals."""
         words = (self.folder / "err").read_text()
-        limit = time.monotonic() + 5  # what is killed takes a moment to die
+        limit = time.monotonic() + _PATIENCE  # what is killed takes a moment to die
         while left := list(processes_in(self.folder)):
             assert time.monotonic() < limit, f"processes {left} are alive after {code} at {place}"
             time.sleep(_POLL)

@@ -16,7 +16,7 @@ from planrun.errors import ConfigError, ContextOverflow, Interrupted, ProviderEr
 from planrun.models.base import ModelRequest, Reply
 from planrun.models.faults import Failure
 from planrun.models.openai import OpenAIModel
-from planrun.testing.server import LoopbackServer, call, calls, error, events, message, raw, script_from, text
+from planrun.testing.server import Answer, LoopbackServer, call, calls, error, events, message, raw, script_from, text
 
 CASES = Path(__file__).parents[1] / "cases"
 KEY = "planrun-test-KEY-123456"
@@ -226,12 +226,12 @@ def test_a_dribbling_answer_is_read() -> None:
 
 def test_a_dribbling_answer_is_given_up_at_the_deadline() -> None:
     start = time.monotonic()
-    failed = failure(text("x" * 1000, drip=0.02), read_timeout=5.0, total_timeout=0.2)
+    failed = failure(text("x" * 1000, drip=0.02), read_timeout=60.0, total_timeout=0.2)
     assert (failed.kind, failed.fault.retryable) == ("timeout", True)
     with LoopbackServer([text("x" * 1000, drip=0.02)]) as server, pytest.raises(Failure) as caught:
         OpenAIModel(server.url, KEY).complete(request(deadline=time.monotonic() + 0.2))
     assert (caught.value.kind, caught.value.fault.retryable) == ("timeout", False)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 20
 
 
 def test_no_request_is_sent_after_the_deadline() -> None:
@@ -245,7 +245,7 @@ def test_a_line_that_stays_open_after_done() -> None:
     with LoopbackServer([text("hi", hang=True), text("again")]) as server:
         model = OpenAIModel(server.url, KEY)
         assert model.complete(request()).message == Message("assistant", "hi")
-        assert time.monotonic() - start < 10
+        assert time.monotonic() - start < 60
         assert model.complete(request()).message == Message("assistant", "again")
 
 
@@ -283,14 +283,20 @@ def test_an_interrupt_passes_through_and_closes_the_connection() -> None:
     before = signal.signal(signal.SIGUSR1, stop)
     timer = threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident or 0, signal.SIGUSR1))
     try:
-        with LoopbackServer([text("first"), text("x" * 50, cut=80, hang=True), text("again")]) as server:
+        answers = iter([text("first"), text("x" * 50, cut=80, hang=True), text("again")])
+
+        def script(body: object) -> Answer:
+            if len(server.requests) == 2:  # so that the signal meets the read
+                timer.start()
+            return next(answers)
+
+        with LoopbackServer(script) as server:
             model = OpenAIModel(server.url, KEY)
-            model.complete(request())  # the SDK is imported now, so that the signal meets the read
-            timer.start()
+            model.complete(request())
             start = time.monotonic()
             with pytest.raises(Interrupted):
                 model.complete(request())
-            assert time.monotonic() - start < 10
+            assert time.monotonic() - start < 60
             assert model.complete(request()).message == Message("assistant", "again")
         assert server.connections == 2
     finally:

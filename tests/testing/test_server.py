@@ -13,7 +13,7 @@ from planrun.testing.server import LoopbackServer, call, done, error, events, me
 
 
 def post(server: LoopbackServer, body: Any, times: int = 1) -> list[tuple[int, dict[str, str], bytes]]:
-    with closing(http.client.HTTPConnection(server.origin.removeprefix("http://"), timeout=5)) as connection:
+    with closing(http.client.HTTPConnection(server.origin.removeprefix("http://"), timeout=60)) as connection:
         found = []
         for _ in range(times):
             connection.request("POST", "/v1/chat/completions", json.dumps(body))

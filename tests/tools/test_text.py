@@ -89,10 +89,10 @@ def test_clean_keeps_ordinary_text(text: str) -> None:
 
 @pytest.mark.parametrize("piece", ["\x1bP", "\x1b]", "\x90", "\x1b[", "\x1b[1;", "\b", "a\r", "\x1b", "\x9b"])
 def test_clean_is_linear(piece: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     clean(piece * 300_000)
     clean((piece * 300_000).encode("utf-8", "replace") + b"\xff")
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 10
 
 
 @given(st.text(max_size=2000), st.integers(0, 600), st.sampled_from(["", "whole text: .thclaws/x.txt, page it with Read"]))
