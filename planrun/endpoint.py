@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
+from planrun.core import units
 from planrun.errors import ConfigError
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+_LONGEST = 2_000  # characters
 _SUFFIX = "/chat/completions"
 _HIDDEN = "***@"
 
@@ -15,15 +17,17 @@ _HIDDEN = "***@"
 def normalise_base_url(url: str) -> tuple[str, str | None]:
     """The address without what clients add themselves, and a warning where that changed its meaning. Raises ConfigError."""
     text = url.strip()
+    if not text.isprintable() or " " in text:
+        raise ConfigError(f"base URL {units.shown(shown(text))}: there is a blank or a control character in it")
     if not text:
         raise ConfigError(f"the base URL is empty: write one such as {DEFAULT_BASE_URL}, or leave it out")
+    if len(text) > _LONGEST:
+        raise ConfigError(f"base URL {units.shown(shown(text))}: it is longer than {_LONGEST:,} characters")
     scheme, separator, rest = text.partition("://")
     if not separator:
         raise ConfigError(f"base URL {shown(text)}: the scheme is missing: write http://{shown(text)}")
     if scheme.lower() not in ("http", "https"):
         raise ConfigError(f"base URL {shown(text)}: the scheme must be http or https")
-    if re.search(r"[\s\x00-\x1f\x7f]", text):
-        raise ConfigError(f"base URL {shown(text)!r}: there is a blank or a control character in it")
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port

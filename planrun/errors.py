@@ -80,6 +80,22 @@ class UsageError(PlanrunError):
     outcome = Outcome.USAGE
 
 
+_LONGEST = 400  # characters of a message
+
+
+def one_line(text: str) -> str:
+    """Any text as one line of bounded length, free of control characters."""
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def named(path: str) -> str:
+    """A path as it stands in a message: in quotes where it would not be seen as one."""
+    text = one_line(path)
+    return text if text == path and text.strip() == text != "" else f"'{text}'"
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing wrong in a file: where (1-based line and column, 0 when it has no place) and what to do."""
@@ -91,11 +107,11 @@ class Fault:
 
     def clean(self) -> Fault:
         """The same on one line of bounded length, whatever the file has put into it."""
-        return replace(self, message=_one_line(self.message), hint=_one_line(self.hint))
+        return replace(self, message=one_line(self.message), hint=one_line(self.hint))
 
     def told(self, path: str) -> str:
         """The line about it for a person; `path` is how the file is called."""
-        place = f"{path}:{self.line}:{self.column}" if self.line else path
+        place = f"{named(path)}:{self.line}:{self.column}" if self.line else named(path)
         return f"{place}: {self.message}" + (f" ({self.hint})" if self.hint else "")
 
 
@@ -108,15 +124,6 @@ class PlanInvalid(PlanrunError):
         self.path = path
         self.faults = sorted((f.clean() for f in faults), key=lambda f: (f.line, f.column))
         super().__init__("\n".join(f.told(path) for f in self.faults))
-
-
-_LONGEST = 400  # characters of a message
-
-
-def _one_line(text: str) -> str:
-    if len(text) > _LONGEST:
-        text = f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class ConfigError(PlanrunError):

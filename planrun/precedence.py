@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args
 
 from planrun.core.plan import Sandbox, Strategy
-from planrun.core.units import duration, integer, number
+from planrun.core.units import duration, integer, number, shown
 from planrun.errors import ConfigError
 from planrun.settings_file import Loaded, SandboxTable
 
@@ -91,7 +91,7 @@ def strategy(value: object) -> Strategy:
     for name in known:
         if value == name:
             return name
-    raise ValueError(f"context: expected one of {', '.join(known)}, found {value!r}")
+    raise ValueError(f"context: expected one of {', '.join(known)}, found {shown(value)}")
 
 
 def sandbox(value: object) -> Sandbox:
@@ -101,4 +101,4 @@ def sandbox(value: object) -> Sandbox:
         return value
     if value == "bwrap":
         return Sandbox()
-    raise ValueError(f"sandbox: expected bwrap, found {value!r}")
+    raise ValueError(f"sandbox: expected bwrap, found {shown(value)}")

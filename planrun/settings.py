@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from planrun import settings_file
 from planrun.core import names
 from planrun.core.plan import Json, Limits, Plan, Sandbox, Strategy
+from planrun.core.units import words
 from planrun.endpoint import DEFAULT_BASE_URL, normalise_base_url, shown
 from planrun.errors import ConfigError
 from planrun.masking.names import looks_secret
@@ -163,8 +164,8 @@ def resolve(
         base_url=base_url,
         session_dir=_session_dir(pick, flags, cwd),
         api_key=_api_key(pick),
-        model=pick.first("model", flags.model, plan and plan.model, "model", str),
-        summary_model=pick.first("summary_model", None, None, "summary_model", str),
+        model=pick.first("model", flags.model, plan and plan.model, "model", words),
+        summary_model=pick.first("summary_model", None, None, "summary_model", words),
         sandbox=pick.first("sandbox", None, plan and plan.sandbox, "sandbox", sandbox),
         context=pick.first("context", flags.context, plan and plan.context, "plan_context_strategy", strategy) or "compact",
         window=pick.first("window", flags.window, plan and plan.window, None, positive),

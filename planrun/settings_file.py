@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -15,12 +15,24 @@ from pydantic.alias_generators import to_camel
 from planrun import jsontext
 from planrun.core.hints import nearest
 from planrun.core.rules import rule
-from planrun.core.units import duration, shown
+from planrun.core.units import duration, shown, words
+from planrun.endpoint import normalise_base_url
 from planrun.errors import ConfigError
-from planrun.textfile import Unreadable, decode, read_bytes
+from planrun.textfile import Missing, Unreadable, decode, read_bytes
 
 _NEAR = 0.8
 _MOST = 5_000  # keys and values of a file
+_MOST_FAULTS = 100
+_EXPECTED = {
+    "dict_type": "an object, {...}",
+    "model_type": "an object, {...}",
+    "list_type": "a list, [...]",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "float_type": "a number",
+}
 _LONGEST = 60  # characters of a name that is compared with ours, or shown
 EVENTS = (
     "session_start",
@@ -46,6 +58,20 @@ def _hooks(value: object) -> object:
     return [{"command": item} if isinstance(item, str) else item for item in items]
 
 
+def _command(value: str) -> str:
+    if not value.strip() or "\0" in value:
+        raise ValueError("expected a command without NUL characters")
+    return value
+
+
+def _address(value: str) -> str:
+    try:
+        normalise_base_url(value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
 def _sandbox(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 
@@ -64,7 +90,8 @@ Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, allow_inf_nan=
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Rule = Annotated[str, AfterValidator(rule)]
-Name = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, AfterValidator(words)]
+Command = Annotated[str, AfterValidator(_command)]
 
 
 class OverrideTable(_Own):
@@ -82,7 +109,7 @@ class PermissionsTable(_Table):
 
 
 class HookTable(_Own):
-    command: Name
+    command: Command
     timeout: Seconds = 5.0
     fail_closed: bool = False
 
@@ -112,7 +139,7 @@ class FileTable(_Table):
     """All keys are optional: what a file does not say is None."""
 
     model: Name | None = None
-    base_url: str | None = None
+    base_url: Annotated[str, AfterValidator(_address)] | None = None
     plan_context_strategy: Literal["compact", "clear", "summary", "keep"] | None = None
     model_overrides: dict[str, OverrideTable] | None = None
     permissions: PermissionsTable | None = None
@@ -136,23 +163,26 @@ class Loaded:
 def load(path: Path) -> Loaded | None:
     """The file, or None where there is none. Raises ConfigError with every fault."""
     try:
-        return parse(read_bytes(path), str(path)) if path.exists() else None
+        return parse(read_bytes(path), str(path))
+    except Missing as error:
+        if path.is_symlink():
+            raise ConfigError(error.told(str(path))) from None
+        return None
     except Unreadable as error:
         raise ConfigError(error.told(str(path))) from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def parse(data: bytes, name: str) -> Loaded:
     """The settings in the bytes of a file that messages call `name`. Raises ConfigError with every fault, each with its place."""
     try:
-        value, places = jsontext.parse(decode(data))
+        text = decode(data)
+        if not text.strip():
+            raise ConfigError(f"{name}:1:1: the file is empty: write {{}} or delete it")
+        value, places = jsontext.parse(text, _MOST)
     except Unreadable as error:
         raise ConfigError(error.told(name)) from None
     except jsontext.JsonFault as fault:
-        raise ConfigError(f"{name}:{fault.line}:{fault.column}: not JSON: {fault}") from None
-    if len(places) > _MOST:
-        raise ConfigError(f"{name}:1:1: it holds more than {_MOST:,} keys and values")
+        raise ConfigError(f"{name}:{fault.line}:{fault.column}: {fault}") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{name}:1:1: expected an object with settings, {{...}}")
     faults = list(_near_misses(value))
@@ -165,8 +195,17 @@ def parse(data: bytes, name: str) -> Loaded:
     except ValidationError as error:
         faults += [_words(detail) for detail in error.errors(include_url=False)]
     if faults:
-        raise ConfigError("\n".join(f"{name}{_place(at, places)}: {message}" for at, message in faults))
+        raise ConfigError("\n".join(_told(name, faults, places)))
     return Loaded(name, table, frozenset(map(str, value)))
+
+
+def _told(
+    name: str, faults: Sequence[tuple[jsontext.Path, str]], places: Mapping[jsontext.Path, tuple[int, int]]
+) -> Iterator[str]:
+    for at, message in faults[:_MOST_FAULTS]:
+        yield f"{name}{_place(at, places)}: {message}"
+    if len(faults) > _MOST_FAULTS:
+        yield f"{name}{_place(faults[_MOST_FAULTS][0], places)}: there are more faults than these {_MOST_FAULTS}"
 
 
 def _place(at: jsontext.Path, places: Mapping[jsontext.Path, tuple[int, int]]) -> str:
@@ -212,11 +251,18 @@ def _words(detail: Any) -> tuple[jsontext.Path, str]:
     path: jsontext.Path = detail["loc"]
     name = ".".join(_spelled(part) for part in path)
     found = shown(detail["input"])
-    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ").replace("'", "")
+    if detail["type"] == "value_error":
+        message = detail["msg"].removeprefix("Value error, ")
+        return path, f"{name}: {message}" + (
+            f", found {found}" if message.startswith("expected") and "found" not in message else ""
+        )
+    if detail["type"] in ("greater_than", "greater_than_equal", "less_than_equal"):
+        return path, f"{name}: expected a number {detail['msg'].removeprefix('Input should be ')}, found {found}"
+    message = _EXPECTED.get(detail["type"]) or detail["msg"].removeprefix("Input should be ").replace("'", "")
     if detail["type"] == "extra_forbidden":
         return path, f"unknown key {name}"
     if detail["type"] == "missing":
         return path[:-1], f"{name} is missing"
     choices = message.replace(" or ", ", ").split(", ") if detail["type"] == "literal_error" else ()
     hint = nearest(str(detail["input"]), choices)
-    return path, f"{name}: expected {message.removeprefix('expected ')}, found {found}" + (f" ({hint})" if hint else "")
+    return path, f"{name}: expected {message}, found {found}" + (f" ({hint})" if hint else "")

@@ -23,12 +23,16 @@ class Unreadable(Exception):
         return "\n".join(fault.told(path) for fault in self.faults)
 
 
+class Missing(Unreadable):
+    """There is no such file."""
+
+
 def read_bytes(path: Path) -> bytes:
     """The content of a regular file of at most 1 MiB. Never waits: a pipe or a device is refused without being read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise Unreadable(Fault("no such file")) from None
+        raise Missing(Fault("it is a link to a file that does not exist" if path.is_symlink() else "no such file")) from None
     except (OSError, ValueError) as error:
         raise Unreadable(Fault(f"cannot be read: {getattr(error, 'strerror', None) or error}")) from None
     try:

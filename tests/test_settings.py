@@ -146,11 +146,21 @@ def test_no_secret_shows(place: Place) -> None:
     ("text", "part"),
     [
         ("{", ":1:2: not JSON"),
-        ("", ":1:1: not JSON"),
+        ("", ":1:1: the file is empty: write {} or delete it"),
         ("[]", "expected an object"),
-        ('{"a": 1,\n "a": 2}', ':2:2: not JSON: the key "a" appears twice'),
-        ('{"limits": {"time": NaN}}', "not JSON: NaN"),
-        ("[" * 100_000, "not JSON"),
+        ('{"a": 1,\n "a": 2}', ":2:2: the key 'a' appears twice"),
+        ('{"limits": {\n"time": NaN}}', ":2:9: not JSON: NaN is no number"),
+        ("[" * 100_000, ":1:65: nested more than 64 deep"),
+        (f'{{"a": {"[" * 70}{"]" * 70}}}', "nested more than 64 deep"),
+        (f'{{"a":\n{"9" * 5_000}}}', ":2:1: a number of more than 1,000 digits"),
+        (f'{{"a": [{"1, " * 300_000}1]}}', "more than 5,000 keys and values"),
+        ('{"a": "x",\n"b": "\\ud83d"}', ":2:6: half of a character"),
+        ('{"model": "a\\u0000"}', ":1:2: model: expected one line of UTF-8 without control characters, found 'a\\x00'"),
+        ('{"model": " "}', "model: expected a text, found an empty one"),
+        ('{"limits": {"tokens": 1e400}}', "limits.tokens: expected an integer, found inf"),
+        ('{"hooks": {"step_end": "a\\u0000b"}}', "hooks.step_end.0.command: expected a command without NUL characters"),
+        ('{"permissions": []}', "permissions: expected an object, {...}, found a list"),
+        ('{"permissions": {"allow": "Bash"}}', "permissions.allow: expected a list, [...], found 'Bash'"),
         ('{\n "Model": "x"}', ":2:2: unknown key 'Model': did you mean model?"),
         ('{"base_url": "x"}', "did you mean baseUrl?"),
         ('{"planContextStrategi": "x"}', "did you mean planContextStrategy?"),
@@ -160,26 +170,41 @@ def test_no_secret_shows(place: Place) -> None:
         ('{"limits": {"costs": 1}}', ":1:13: unknown key limits.costs"),
         ('{"modelOverrides": {"m": {"price": 1}}}', "unknown key modelOverrides.m.price"),
         ('{"planContextStrategy": "compat"}', "found 'compat' (did you mean compact?)"),
-        ('{"model": 3}', "model: expected a valid string, found 3"),
+        ('{"model": 3}', "model: expected a text, found 3"),
         ('{"model": ""}', "model: expected"),
-        ('{"limits": {"tokens": "5"}}', "limits.tokens: expected a valid integer, found '5'"),
-        ('{"limits": {"cost_usd": 0}}', "limits.cost_usd: expected greater than 0, found 0"),
+        ('{"limits": {"tokens": "5"}}', "limits.tokens: expected an integer, found '5'"),
+        ('{"limits": {"cost_usd": 0}}', "limits.cost_usd: expected a number greater than 0, found 0"),
         ('{"limits": {"time": "soon"}}', "limits.time: expected a time such as"),
         ('{"compaction": {"summarizeTokenPercent": 175}}', "found 175"),
         ('{"permissions": {"deny": ["rm -rf"]}}', "permissions.deny.0: expected a rule such as"),
         ('{"hooks": {"step_end": {"comand": "x"}}}', "hooks.step_end.0"),
         ('{"modelOverrides": {"m": {"inputPrice": -1}}}', "found -1"),
-        ('{"baseUrl": "localhost:1/v1"}', "the scheme is missing"),
+        ('{"baseUrl": "localhost:1/v1"}', ":1:2: baseUrl: base URL localhost:1/v1: the scheme is missing"),
     ],
 )
 def test_refused_files(place: Place, text: str, part: str) -> None:
     message = place.refusal(text)
-    assert message.startswith(str(place.project))
+    assert message.startswith(str(place.project)) and all(line.isprintable() for line in message.split("\n"))
     assert part in message
 
 
 def test_all_faults_of_a_file_at_once(place: Place) -> None:
     assert len(place.refusal('{"Model": 1, "limits": {"tokens": 0}, "hooks": 3}').splitlines()) == 3
+    many = place.refusal({"limits": {f"k{i}": 1 for i in range(4_000)}}).splitlines()
+    assert len(many) == 101 and many[-1].endswith("there are more faults than these 100")
+
+
+@pytest.mark.parametrize(
+    ("target", "part"),
+    [("nowhere", "it is a link to a file that does not exist"), ("settings.json", "Too many levels of symbolic links")],
+)
+def test_a_link_that_leads_nowhere_is_no_absent_file(place: Place, target: str, part: str) -> None:
+    for file in (place.project, place.user):
+        file.symlink_to(target)
+        with pytest.raises(ConfigError) as caught:
+            place.resolve()
+        assert str(caught.value).startswith(str(file)) and part in str(caught.value)
+        file.unlink()
 
 
 def test_a_file_of_many_keys_is_refused_at_once(place: Place) -> None:

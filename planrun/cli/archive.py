@@ -6,7 +6,7 @@ from pathlib import Path
 
 from planrun.core.names import SESSIONS
 from planrun.session.history import History
-from planrun.session.texts import newest
+from planrun.session.texts import is_name, newest
 
 
 def history_of(session: str | None, session_dir: Path | None, *, any_session: bool = False) -> History:
@@ -14,10 +14,10 @@ def history_of(session: str | None, session_dir: Path | None, *, any_session: bo
     directory. With `any_session` there need be none. Raises UsageError."""
     here = Path.cwd().resolve()
     folder = here / (session_dir or SESSIONS)  # no settings file can say otherwise, so none is read
-    log = folder / f"{session}.jsonl" if session else newest(folder, str(here))
-    if log is None and any_session:
+    log = newest(folder, str(here)) if session is None else folder / f"{session}.jsonl" if is_name(session) else None
+    if log is None and session is None and any_session:
         return History(folder, None)
-    if log is None or "/" in log.stem or not log.is_file() or log.parent != folder:
+    if log is None or not log.is_file():
         from planrun.cli.finding import find
         from planrun.session.store import Store
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import click
 
+from planrun.cli.kinds import COUNT, SESSION
 from planrun.cli.options import session_dir as session_dir_option
 
 
 @click.command("compact")
-@click.argument("session", required=False)
-@click.option(
-    "--keep", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Messages at the end that stay."
-)
+@click.argument("session", required=False, type=SESSION)
+@click.option("--keep", type=COUNT, default=4, show_default=True, metavar="N", help="Messages at the end that stay.")
 @click.option("--force", is_flag=True, help="Also where there are fewer than 8 messages.")
 @click.option("--dry-run", is_flag=True, help="Show what would come of it; spend nothing, write nothing.")
 @session_dir_option

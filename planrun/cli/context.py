@@ -7,14 +7,15 @@ from pathlib import Path
 
 import click
 
+from planrun.cli.kinds import COUNT, SESSION, TEXT
 from planrun.cli.options import session_dir as session_dir_option
 from planrun.cli.options import text_or_json
 
 
 @click.command("context")
-@click.argument("session", required=False)
-@click.option("--step", metavar="ID", help="The last request of this step.")
-@click.option("--turn", type=click.IntRange(min=1), metavar="N", help="Request number N of the session, summaries not counted.")
+@click.argument("session", required=False, type=SESSION)
+@click.option("--step", type=TEXT, metavar="ID", help="The last request of this step.")
+@click.option("--turn", type=COUNT, metavar="N", help="Request number N of the session, summaries not counted.")
 @session_dir_option
 @text_or_json
 @click.pass_context

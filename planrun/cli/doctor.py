@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from planrun.cli.options import FILE, text_or_json
+from planrun.cli.kinds import FILE, TEXT, URL
 from planrun.cli.options import session_dir as session_dir_option
+from planrun.cli.options import text_or_json
 
 if TYPE_CHECKING:
     from planrun.session.store import Store
 
 
 @click.command("doctor")
-@click.argument("sessions", nargs=-1, metavar="[SESSION|FILE]...")
+@click.argument("sessions", nargs=-1, type=TEXT, metavar="[SESSION|FILE]...")
 @click.option("--repair", is_flag=True, help="Write a repaired copy of the one session that is named: ID-repaired.")
 @click.option("-o", "--output", type=FILE, help="Where the repaired copy goes; never over a file that is there.")
 @click.option("--endpoint", is_flag=True, help="Try the model's endpoint with two small requests; it says first what it sends.")
-@click.option("--model", help="Model to try, with --endpoint.")
-@click.option("--base-url", metavar="URL", help="Address to try, with --endpoint.")
+@click.option("--model", type=TEXT, help="Model to try, with --endpoint.")
+@click.option("--base-url", type=URL, metavar="URL", help="Address to try, with --endpoint.")
 @click.option(
     "--crash-test", is_flag=True, help="Cut the log of the one session that is named everywhere, and resume each cut."
 )

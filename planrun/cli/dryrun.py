@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from planrun import api
-from planrun.cli.driving import Shown
+from planrun.cli.delivering import Shown
 from planrun.cli.printing import complain, say, say_json
 from planrun.core.fold import apply
 from planrun.core.records import Record

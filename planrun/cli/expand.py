@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from planrun.cli.options import COUNT, text_or_json
+from planrun.cli.kinds import COUNT, SESSION
 from planrun.cli.options import session_dir as session_dir_option
+from planrun.cli.options import text_or_json
 
 if TYPE_CHECKING:
     from planrun.core.archive import Original
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("expand")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("-s", "--session", metavar="SESSION", help="The session; the newest of this directory by default.")
+@click.option("-s", "--session", type=SESSION, metavar="SESSION", help="The session; the newest of this directory by default.")
 @click.option("-r", "--results", is_flag=True, help="Tool results too, not only their sizes.")
 @click.option("--max-tokens", type=COUNT, help="Stop after about this many tokens and say how to go on.")
 @session_dir_option

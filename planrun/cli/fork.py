@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
+from planrun.cli.kinds import SESSION
 from planrun.cli.options import session_dir as session_dir_option
 
 
 @click.command("fork")
-@click.argument("old", required=False, metavar="[SESSION]")
-@click.option("--session", metavar="ID", help="Name of the new session; made of the time by default.")
+@click.argument("old", required=False, type=SESSION, metavar="[SESSION]")
+@click.option("--session", type=SESSION, metavar="ID", help="Name of the new session; made of the time by default.")
 @session_dir_option
 def command(old: str | None, session: str | None, session_dir: Path | None) -> None:
     """Start a new session that goes on from a summary of SESSION, and print its name.

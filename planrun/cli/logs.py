@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planrun.cli.kinds import SESSION
 from planrun.cli.options import session_dir as session_dir_option
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _PAUSE = 0.2  # seconds between two looks at a growing log
 
 
 @click.command("logs")
-@click.argument("session", required=False)
+@click.argument("session", required=False, type=SESSION)
 @click.option("-f", "--follow", is_flag=True, help="Go on with new records until the run ends.")
 @click.option("--format", type=click.Choice(["text", "jsonl"]), default="text", show_default=True, help="jsonl: the raw lines.")
 @session_dir_option

@@ -42,12 +42,18 @@ class Commands(click.Group):
         # pathlib takes longer to import than this module.
         if name.endswith(_PLAN_SUFFIXES) or os.path.isfile(name):
             return "run", self.get_command(ctx, "run"), args
-        raise click.UsageError(f"there is no command {name!r}, and no file of that name.{_suggestion(name)}", ctx)
+        from planrun.core.units import shown
+
+        raise click.UsageError(f"there is no command {shown(name)}, and no file of that name.{_suggestion(name)}", ctx)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; whatever goes wrong leaves here as a message on stderr and an exit code."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            from planrun.errors import one_line
+
+            raise click.UsageError(one_line(error.format_message()), error.ctx) from None
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:

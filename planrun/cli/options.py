@@ -7,63 +7,66 @@ import os
 import sys
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
+from click.core import ParameterSource
 
+from planrun.cli.kinds import COUNT, FILE, FOLDER, TEXT, TIME, URL, USD
 from planrun.core.plan import Strategy
-from planrun.core.units import duration, integer, number
 from planrun.errors import Outcome
 
 F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("text", "json", "jsonl")
 
 
-class Shared(click.Option):
-    """An option that reads `PLANRUN_<COMMAND>_<NAME>` and then `PLANRUN_<NAME>`."""
+class Option(click.Option):
+    """An option that reads `PLANRUN_<COMMAND>_<NAME>`, and says so where the value is wrong."""
+
+    def variables(self, ctx: click.Context) -> tuple[str, ...]:
+        """The variables that it reads, the first that is not empty counts."""
+        return (f"{ctx.auto_envvar_prefix}_{(self.name or '').upper()}",)
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        return super().resolve_envvar_value(ctx) or os.environ.get(f"PLANRUN_{(self.name or '').upper()}") or None
+        return next(filter(None, map(os.environ.get, self.variables(ctx))), None)
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        if ctx is None or ctx.get_parameter_source(self.name or "") is not ParameterSource.ENVIRONMENT:
+            return super().get_error_hint(ctx)
+        return next(filter(os.environ.get, self.variables(ctx)))
 
 
-class Amount(click.ParamType):  # type: ignore[type-arg]  # generic in the newest releases only
-    """A positive value in one of the spellings that plans and settings take."""
+class Shared(Option):
+    """One that also reads `PLANRUN_<NAME>`."""
 
-    def __init__(self, name: str, read: Callable[[object], float]) -> None:
-        self.name = name
-        self._read = read
+    def variables(self, ctx: click.Context) -> tuple[str, ...]:
+        return (*super().variables(ctx), f"PLANRUN_{(self.name or '').upper()}")
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            found = self._read(value) if isinstance(value, str) else value
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        if not isinstance(found, int | float) or found <= 0:
-            self.fail(f"expected more than 0, found {value}", param, ctx)
-        return found
-
-
-COUNT, USD, TIME = Amount("N", integer), Amount("USD", number), Amount("TIME", duration)
-FILE = click.Path(path_type=Path, dir_okay=False)
-FOLDER = click.Path(path_type=Path, file_okay=False)
 
 session_dir = click.option(
     "--session-dir", cls=Shared, type=FOLDER, help="The folder of session logs; .thclaws/sessions by default."
 )
 # The settings read PLANRUN_<NAME> of these themselves, and say so where they tell where a value comes from.
 _SETTINGS = (
-    click.option("--model", help="Model to use, over the plan's own."),
-    click.option("--base-url", metavar="URL", help="Address of an OpenAI-compatible endpoint; OPENAI_API_KEY is its key."),
-    click.option("--context", type=click.Choice(get_args(Strategy)), help="What a step sees of earlier ones when it starts."),
-    click.option("--window", type=COUNT, help="The model's context window in tokens."),
-    click.option("--max-cost", type=USD, help="Stop before the run costs more."),
-    click.option("--max-tokens", type=COUNT, help="Stop before the run uses more tokens."),
-    click.option("--max-time", type=TIME, help="Stop after this time, such as 90m or 1h30m."),
-    click.option("--max-turns", type=COUNT, help="Stop after this many turns."),
+    click.option("--model", cls=Option, type=TEXT, help="Model to use, over the plan's own."),
+    click.option(
+        "--base-url",
+        cls=Option,
+        type=URL,
+        metavar="URL",
+        help="Address of an OpenAI-compatible endpoint; OPENAI_API_KEY is its key.",
+    ),
+    click.option(
+        "--context", cls=Option, type=click.Choice(get_args(Strategy)), help="What a step sees of earlier ones when it starts."
+    ),
+    click.option("--window", cls=Option, type=COUNT, help="The model's context window in tokens."),
+    click.option("--max-cost", cls=Option, type=USD, help="Stop before the run costs more."),
+    click.option("--max-tokens", cls=Option, type=COUNT, help="Stop before the run uses more tokens."),
+    click.option("--max-time", cls=Option, type=TIME, help="Stop after this time, such as 90m or 1h30m."),
+    click.option("--max-turns", cls=Option, type=COUNT, help="Stop after this many turns."),
 )
 _RUNNING = (
-    click.option("--until", cls=Shared, metavar="STEP", help="Stop after this step."),
+    click.option("--until", cls=Shared, type=TEXT, metavar="STEP", help="Stop after this step."),
     click.option(
         "--approve",
         cls=Shared,
@@ -103,7 +106,9 @@ def run_options(command: F) -> F:
 
 def text_or_json(command: F) -> F:
     choice = click.Choice(["text", "json"])
-    return click.option("--format", type=choice, default="text", show_default=True, help="For people, or as JSON.")(command)
+    return click.option("--format", cls=Option, type=choice, default="text", show_default=True, help="For people, or as JSON.")(
+        command
+    )
 
 
 class RunCommand(click.Command):

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
+from planrun.cli.kinds import SESSION, TEXT
 from planrun.cli.options import session_dir as session_dir_option
 
 
 @click.command("output")
-@click.argument("session", required=False)
-@click.argument("name", required=False, metavar="[STEP.FIELD]")
+@click.argument("session", required=False, type=SESSION)
+@click.argument("name", required=False, type=TEXT, metavar="[STEP.FIELD]")
 @session_dir_option
 def command(session: str | None, name: str | None, session_dir: Path | None) -> None:
     """Print a value that SESSION left: a string exactly as it is, anything else as JSON.

@@ -6,18 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planrun.core.plan import Json
-from planrun.errors import Fault, PlanInvalid, UsageError
+from planrun.errors import Fault, PlanInvalid
 
 
-def given(pairs: Sequence[str], file: Path | None) -> dict[str, Json]:
-    """By name; the plan says which type each has. Raises UsageError, or PlanInvalid for a file that cannot be read."""
-    values = _of_file(file) if file is not None else {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise UsageError(f"-p takes NAME=VALUE, found {pair!r}")
-        values[name] = value
-    return values
+def given(pairs: Sequence[tuple[str, str]], file: Path | None) -> dict[str, Json]:
+    """By name; the plan says which type each has. Raises PlanInvalid for a file that cannot be read."""
+    return {**(_of_file(file) if file is not None else {}), **dict(pairs)}
 
 
 def _of_file(path: Path) -> dict[str, Json]:

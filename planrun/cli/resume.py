@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from planrun.cli.options import RunCommand, run_options
+from planrun.cli.kinds import SESSION, TEXT
+from planrun.cli.options import Option, RunCommand, run_options
 
 
 @click.command(
@@ -16,11 +17,15 @@ from planrun.cli.options import RunCommand, run_options
     cls=RunCommand,
     epilog="Options also read the environment: --max-cost PLANRUN_RESUME_MAX_COST and then, as most of them, PLANRUN_MAX_COST.",
 )
-@click.argument("session", required=False)
-@click.option("--from", "from", metavar="STEP", help="Run this step and all later ones again.")
-@click.option("--skip", multiple=True, metavar="STEP", help="Count this step as skipped; may be given often.")
+@click.argument("session", required=False, type=SESSION)
+@click.option("--from", "from", cls=Option, type=TEXT, metavar="STEP", help="Run this step and all later ones again.")
+@click.option(
+    "--skip", cls=Option, type=TEXT, multiple=True, metavar="STEP", help="Count this step as skipped; may be given often."
+)
 @click.option(
     "--rerun",
+    cls=Option,
+    type=TEXT,
     metavar="none|stale|STEP",
     help="none: go on with the recorded plan, though its file has changed. stale: take the plan as it is now and run again "
     "what changed in it. STEP: run this step again.",
@@ -39,7 +44,8 @@ def command(ctx: click.Context, /, session: str | None, **options: Any) -> None:
     planrun resume --rerun stale
     """
     from planrun import api
-    from planrun.cli.driving import Shown, drive, flags_of
+    from planrun.cli.delivering import Shown
+    from planrun.cli.driving import drive, flags_of
 
     ctx.meta["planrun.verbose"] = options["verbose"]
     ask = api.Ask(

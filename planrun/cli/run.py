@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from planrun.cli.options import FILE, RunCommand, run_options
+from planrun.cli.kinds import FILE, PAIR, PATH, SESSION
+from planrun.cli.options import Option, RunCommand, run_options
 
 
 @click.command(
@@ -16,12 +17,19 @@ from planrun.cli.options import FILE, RunCommand, run_options
     cls=RunCommand,
     epilog="Options also read the environment: --max-cost PLANRUN_RUN_MAX_COST and then, as most of them, PLANRUN_MAX_COST.",
 )
-@click.argument("plan", type=click.Path(path_type=Path))
+@click.argument("plan", type=PATH)
 @click.option(
-    "-p", "--param", "param", multiple=True, metavar="NAME=VALUE", help="A parameter of the plan; may be given often."
+    "-p",
+    "--param",
+    "param",
+    cls=Option,
+    type=PAIR,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the plan; may be given often.",
 )
-@click.option("--params-file", type=FILE, help="Parameters from a YAML or JSON file; -p wins.")
-@click.option("--session", metavar="ID", help="Name of the new session; made of the time by default.")
+@click.option("--params-file", cls=Option, type=FILE, help="Parameters from a YAML or JSON file; -p wins.")
+@click.option("--session", cls=Option, type=SESSION, metavar="ID", help="Name of the new session; made of the time by default.")
 @click.option("-n", "--dry-run", is_flag=True, help="Validate, show what would run, spend nothing.")
 @run_options
 @click.pass_context
@@ -37,7 +45,8 @@ def command(ctx: click.Context, /, plan: Path, **options: Any) -> None:
     planrun run -n plan.yaml
     """
     from planrun import api
-    from planrun.cli.driving import Shown, drive, flags_of
+    from planrun.cli.delivering import Shown
+    from planrun.cli.driving import drive, flags_of
     from planrun.cli.params import given
 
     shown = Shown.of(options)

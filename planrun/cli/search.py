@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planrun.cli.kinds import SESSION, TEXT
 from planrun.cli.options import session_dir as session_dir_option
 from planrun.cli.options import text_or_json
 from planrun.core.archive import DEFAULT_HITS, MODES, MOST_HITS, ROLES, SCOPES
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
-@click.option("-s", "--session", metavar="SESSION", help="The session to search; the newest of this directory by default.")
+@click.option(
+    "-s", "--session", type=SESSION, metavar="SESSION", help="The session to search; the newest of this directory by default."
+)
 @click.option("-a", "--all-sessions", is_flag=True, help="Search every session of the folder.")
 @click.option(
     "--mode",
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--scope", type=click.Choice(SCOPES), default="both", show_default=True, help="Messages, summaries, or both.")
 @click.option("--role", type=click.Choice(ROLES), help="Only messages of this role.")
-@click.option("--step", metavar="STEP", help="Only what belongs to this step.")
+@click.option("--step", type=TEXT, metavar="STEP", help="Only what belongs to this step.")
 @click.option("--last", metavar="AGE", help="Only what is not older: 30min, 6h, 7d, 2w, 1m (a month).")
 @click.option("--since", metavar="TIME", help="From then on: a date, or an ISO 8601 time with any offset.")
 @click.option("--before", metavar="TIME", help="Before then.")

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from planrun.cli.kinds import SESSION
 from planrun.cli.options import session_dir as session_dir_option
 from planrun.cli.options import text_or_json
 
 
 @click.command("show")
-@click.argument("session", required=False)
+@click.argument("session", required=False, type=SESSION)
 @click.option("--context", "with_context", is_flag=True, help="Also how the session uses its context.")
 @session_dir_option
 @text_or_json

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from planrun.cli.kinds import PATH
 from planrun.cli.options import text_or_json
 
 
 @click.command("validate")
-@click.argument("plans", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PLAN...")
+@click.argument("plans", nargs=-1, required=True, type=PATH, metavar="PLAN...")
 @text_or_json
 @click.pass_context
 def command(ctx: click.Context, plans: tuple[Path, ...], format: str) -> None:
@@ -24,7 +25,7 @@ def command(ctx: click.Context, plans: tuple[Path, ...], format: str) -> None:
     from planrun import planfile
     from planrun.cli.printing import complain, say, say_json
     from planrun.core.plan import Json
-    from planrun.errors import Outcome, PlanInvalid
+    from planrun.errors import Outcome, PlanInvalid, named
     from planrun.views.words import block, plural
 
     rows: list[Json] = []
@@ -49,7 +50,7 @@ def command(ctx: click.Context, plans: tuple[Path, ...], format: str) -> None:
         else:
             rows.append({"plan": str(path), "outcome": "ok", "name": plan.name, "steps": len(plan.steps), "faults": []})
             if format == "text":
-                say(f"{path}: ok ({plural(len(plan.steps), 'step')})")
+                say(f"{named(str(path))}: ok ({plural(len(plan.steps), 'step')})")
     if format == "json":
         say_json({"plans": rows})
     ctx.exit(0 if all(isinstance(r, dict) and r["outcome"] == "ok" for r in rows) else 2)

@@ -9,6 +9,7 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,
 _DURATION = re.compile(r"(?:(?P<d>[0-9.]+)d)?(?:(?P<h>[0-9.]+)h)?(?:(?P<m>[0-9.]+)m)?(?:(?P<s>[0-9.]+)s)?")
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _LONGEST = 10 * 365 * 86_400
+_LONGEST_TEXT = 1_000  # characters of a name
 
 
 def integer(value: object) -> int:
@@ -44,6 +45,17 @@ def duration(value: object) -> float:
         if seconds >= 0:
             raise ValueError(f"expected more than nothing and at most ten years, found {shown(value)}")
     raise ValueError(f"expected a time such as 90m, 10s, 1h30m or a number of seconds, found {shown(value)}")
+
+
+def words(value: object) -> str:
+    """What names are made of: one line of text that can be seen."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("expected a text, found an empty one: give one or leave it out")
+    if len(value) > _LONGEST_TEXT:
+        raise ValueError(f"expected a text of at most {_LONGEST_TEXT:,} characters, found {shown(value)}")
+    if not value.isprintable():
+        raise ValueError(f"expected one line of UTF-8 without control characters, found {shown(value)}")
+    return value
 
 
 def shown(value: object) -> str:

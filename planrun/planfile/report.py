@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from planrun.errors import Fault
@@ -12,11 +13,16 @@ Path = tuple[str | int, ...]
 
 
 MOST_FAULTS = 100
-TOO_MANY = Fault(f"there are more faults than these {MOST_FAULTS}")
 
 
 class TooManyFaults(Exception):
     """Enough is recorded; to look on would only take time."""
+
+
+def more(faults: Iterable[Fault]) -> Fault:
+    """What stands behind the last of too many."""
+    line, column = max((fault.line, fault.column) for fault in faults)
+    return Fault(f"there are more faults than these {MOST_FAULTS}", line, column)
 
 
 @dataclass(slots=True)
@@ -42,7 +48,7 @@ class Report:
     def _add(self, fault: Fault) -> None:
         self.faults.append(fault)
         if len(self.faults) >= MOST_FAULTS:
-            self.faults.append(TOO_MANY)
+            self.faults.append(more(self.faults))
             raise TooManyFaults
 
     def line(self, path: Path) -> int:

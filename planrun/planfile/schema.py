@@ -10,7 +10,7 @@ from pydantic_core import CoreSchema
 
 from planrun.core.plan import FieldType, Strategy
 from planrun.planfile.nodes import Nothing
-from planrun.planfile.values import Amount, Boolean, Count, Positive, Rule, Seconds
+from planrun.planfile.values import Amount, Boolean, Count, Positive, Rule, Seconds, Words
 
 ParamType = Literal["string", "integer", "number", "boolean", "array", "object"]
 FREE_PREFIX = "x-"  # keys of the top level that nothing reads: a place for anchors
@@ -133,7 +133,7 @@ class StepTable(_Keys):
     )
     context: Strategy | None = Field(default=None, description="what the step sees of earlier ones when it starts")
     tools: list[str] | None = Field(default=None, description="the only tools that are offered")
-    model: str | None = None
+    model: Words | None = None
     limits: LimitsTable = LimitsTable()
     verify: Annotated[list[Annotated[CheckTable, _TEXT]], BeforeValidator(_checks), _TEXT] = Field(
         default=[], description="what must hold when the step is done"
@@ -157,7 +157,7 @@ class PlanTable(_Keys):
     name: str | None = None
     description: str = ""
     goal: str | None = Field(default=None, description="the first words to the model; kept by every compaction")
-    model: str | None = None
+    model: Words | None = None
     params: dict[
         str, Annotated[ParamTable, BeforeValidator(_param), _Or({"type": ["string", "number", "boolean", "array", "null"]})]
     ] = {}

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from planrun.core.plan import FieldType, Json
 from planrun.core.rules import rule
-from planrun.core.units import duration, integer, number, shown
+from planrun.core.units import duration, integer, number, shown, words
 from planrun.planfile.nodes import Nothing, Plain
 
 
@@ -63,6 +63,7 @@ def _schema(kind: str, pattern: str, **more: Any) -> WithJsonSchema:
 
 Positive = Annotated[int, BeforeValidator(integer), Field(ge=1), _schema("integer", "^[0-9][0-9_]*$", minimum=1)]
 Count = Annotated[int, BeforeValidator(integer), Field(ge=0), _schema("integer", "^[0-9][0-9_]*$", minimum=0)]
+Words = Annotated[str, AfterValidator(words)]
 Amount = Annotated[float, BeforeValidator(number), Field(gt=0), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]
 Rule = Annotated[str, AfterValidator(rule)]
 Boolean = Annotated[bool, BeforeValidator(boolean), WithJsonSchema({"type": "boolean"})]

@@ -13,7 +13,7 @@ import yaml
 
 from planrun.errors import Fault
 from planrun.planfile.nodes import Listing, Node, Plain, Scalar, Table
-from planrun.planfile.report import MOST_FAULTS, TOO_MANY
+from planrun.planfile.report import MOST_FAULTS, more
 from planrun.planfile.source import ODD, name
 
 DEEPEST = 64
@@ -92,7 +92,7 @@ class _Builder:
     def fault(self, message: str, line: int, column: int, hint: str = "") -> None:
         self.faults.append(Fault(message, line, column, hint))
         if len(self.faults) >= MOST_FAULTS:
-            self.faults.append(TOO_MANY)
+            self.faults.append(more(self.faults))
             raise _Stop
 
     def stop(self, message: str, line: int, column: int, hint: str = "") -> None:

@@ -16,12 +16,13 @@ from typing import BinaryIO
 from planrun.core.archive import Expanded, Original
 from planrun.core.messages import compact_json, well_formed
 from planrun.core.tokens import PER_MESSAGE, raw_tokens
+from planrun.errors import one_line
 from planrun.session.texts import Body, Lines, calls, edits, inserts, number, parse, seek
 
 HEADING = 160  # characters kept free for what is printed above a record
 _MESSAGE = ("role", "content", "tool_calls", "tool_call_id", "name")
 _LEAST = 100  # characters of a record that is given in part: there is always some progress
-_ID = re.compile(r"(?:([^\s,:]+):)?([A-Za-z0-9_-]+)(?:@([0-9]{1,10})|\+([0-9]{1,10}))?")
+_ID = re.compile(r"(?:([^\s,:]+):)?([A-Za-z0-9_-]{1,100})(?:@([0-9]{1,10})|\+([0-9]{1,10}))?")
 _RANGE = re.compile(r"([0-9]{1,10})-([0-9]{1,10})")
 
 
@@ -68,7 +69,7 @@ def expand(ids: str, find: Callable[[str], Path | None], results: bool, room: Ro
 def _expand_one(text: str, find: Callable[[str], Path | None], results: bool, giving: _Giving) -> None:
     match = _ID.fullmatch(text.strip("#\"'"))
     if match is None:
-        giving.unknown[text] = "expected a record's number, a range such as 12-20 or a step's id"
+        giving.unknown[one_line(text)] = "expected a record's number, a range such as 12-20 or a step's id"
         return
     asked = _Asked(text, match[1] or "", match[2], int(match[3] or 0), int(match[4] or 0))
     path = find(asked.session)

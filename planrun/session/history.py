@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from planrun.core.archive import Expanded, Found, Search
+from planrun.session.texts import is_name
 
 
 class History:
@@ -34,4 +35,4 @@ class History:
         if not session:
             return self._log
         path = self._folder / f"{session}.jsonl"
-        return path if "/" not in session and path.is_file() else None
+        return path if is_name(session) and path.is_file() else None

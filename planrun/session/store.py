@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -16,8 +15,8 @@ from planrun.core.events import Ended, Session
 from planrun.core.records import Record
 from planrun.errors import Outcome, SessionDamaged, UsageError
 from planrun.session.reader import UNREADABLE, Reader, read_record
+from planrun.session.texts import name
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TAIL = 1 << 16
 
 
@@ -53,9 +52,10 @@ class Store:
 
     def path(self, session_id: str) -> Path:
         """Where a session of this name lies or would lie. Raises UsageError for a name that is not one."""
-        if not _ID.fullmatch(session_id) or ".." in session_id:
-            raise UsageError(f"{session_id!r} cannot be a session's name: use letters, digits, - _ and .")
-        return self.folder / f"{session_id}.jsonl"
+        try:
+            return self.folder / f"{name(session_id)}.jsonl"
+        except ValueError as error:
+            raise UsageError(str(error)) from None
 
     def all(self) -> list[Found]:
         """Every readable session, newest last. A file that is no session is passed over here; naming it gives its error."""

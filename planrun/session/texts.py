@@ -12,11 +12,28 @@ from typing import Any, BinaryIO, NamedTuple
 from planrun.core.archive import Kind
 from planrun.core.messages import compact_json, well_formed
 from planrun.core.names import HISTORY_TOOLS
+from planrun.core.units import shown
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MOST = 1 << 32  # record numbers, in an index
 _NO_TEXT = re.compile(rb'\{"seq":([1-9][0-9]{0,8}),"type":"(?!message"|compaction")[a-z_]+",')
 Body = dict[str, Any]
 _decode = json.JSONDecoder().decode  # `json.loads` looks at its options first
+
+
+def is_name(session: str) -> bool:
+    """Whether a session can be called so."""
+    return bool(_NAME.fullmatch(session)) and ".." not in session
+
+
+def name(value: object) -> str:
+    """The name of a session. Raises ValueError."""
+    if isinstance(value, str) and is_name(value):
+        return value
+    raise ValueError(
+        "expected a session's name (at most 64 of A-Z a-z 0-9 - _ . with a letter or digit first and no two dots together), "
+        f"found {shown(value)}"
+    )
 
 
 class Doc(NamedTuple):

@@ -76,7 +76,7 @@ def test_no_hits_is_no_error(planrun: Call, logs: Path, args: list[str]) -> None
         (["(x", "--mode", "boolean"], "missing"),
         (["x", "--limit", "51"], "51"),
         (["x", "--session", "nope"], "nope"),
-        (["x", "--session", "../young"], "cannot be a session's name"),
+        (["x", "--session", "../young"], "expected a session's name"),
         ([], "QUERY"),
     ],
 )
