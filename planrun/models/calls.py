@@ -70,9 +70,9 @@ def safe_arguments(raw: object) -> tuple[str, str | None]:
     return (text if _encodes(text, value) else well_formed(compact_json(value))), None
 
 
-def clipped(text: str, limit: int = _PREVIEW) -> str:
+def clipped(text: str) -> str:
     """`text` as a Python literal of bounded length, for error messages."""
-    return repr(well_formed(text if len(text) <= limit else text[:limit] + "…"))
+    return repr(well_formed(text if len(text) <= _PREVIEW else text[:_PREVIEW] + "…"))
 
 
 def _invalid(text: str, why: str) -> tuple[str, str]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import openai
 
 DEFAULT_TOTAL = 1800.0  # seconds for one answer, from the request to its last byte
+_ACCEPT = "text/event-stream, application/json"
+_CONNECT = 5.0  # seconds
 _KEEPALIVE = 30.0  # seconds: a tool may run between two turns, and a new TLS handshake costs more than an idle socket
 _DRAIN = 0.1  # seconds to wait for the end of a stream after its [DONE]
 _MAX_ERROR = 64 * 1024  # bytes of an error body that are read
@@ -43,8 +45,6 @@ class OpenAIModel:
         base_url: str,
         api_key: str,
         *,
-        stream: bool = True,
-        connect_timeout: float = 5.0,
         read_timeout: float = 120.0,
         total_timeout: float = DEFAULT_TOTAL,
     ) -> None:
@@ -54,8 +54,7 @@ class OpenAIModel:
         self._key = api_key.strip()
         if not self._key.isascii() or not self._key.isprintable():
             raise ConfigError("the API key has characters that no header can carry: look for a line break or a quote in it")
-        self._accept = "text/event-stream, application/json" if stream else "application/json"
-        self._connect, self._read, self._total = connect_timeout, read_timeout, total_timeout
+        self._read, self._total = read_timeout, total_timeout
         self._answered = False
         self._made: openai.OpenAI | None = None
         self._headers: dict[str, str | openai.Omit] = {}
@@ -93,7 +92,7 @@ class OpenAIModel:
         if left <= 0:
             raise Failure(Fault("timeout", "no time is left for a request"))
         client = self._client()
-        timeout = httpx2.Timeout(min(self._read, left), connect=min(self._connect, left))
+        timeout = httpx2.Timeout(min(self._read, left), connect=min(_CONNECT, left))
         try:
             return client.post(
                 self._address,
@@ -136,7 +135,7 @@ class OpenAIModel:
         self._headers = {
             "X-Stainless-Raw-Response": "stream",
             **dict.fromkeys(("X-Stainless-Async", "X-Stainless-Retry-Count", "X-Stainless-Read-Timeout"), gone),
-            "Accept": self._accept,
+            "Accept": _ACCEPT,
         }
         if not self._key:
             self._headers["Authorization"] = gone

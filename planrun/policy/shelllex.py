@@ -137,7 +137,7 @@ class _Lexer:
             case "$":
                 return self._dollar(following, inside)
             case "<" | ">" if following == "(" and not inside:
-                return self._substitution(2)
+                return self._substitution()
         return self._one() if inside else None
 
     def _escape(self, following: str, inside: str) -> str:
@@ -169,7 +169,7 @@ class _Lexer:
 
     def _dollar(self, following: str, inside: str) -> str:
         if following == "(":
-            return self._substitution(2)
+            return self._substitution()
         if following == "'" and not inside:
             return _ANSI.sub(_ansi, self._until("'", 2))
         if following == '"' and not inside:
@@ -184,11 +184,11 @@ class _Lexer:
             return self._source[begin : self._at]
         return self._one()
 
-    def _substitution(self, skip: int) -> str:
-        """`$(…)`: its end is found by reading it as a command up to the parenthesis that is not its own."""
+    def _substitution(self) -> str:
+        """`$(…)` or `<(…)`: its end is found by reading it as a command up to the parenthesis that is not its own."""
         begin = self._at
         inner = _Lexer(self._source)
-        inner._at = begin + skip
+        inner._at = begin + 2
         depth = 1
         end = len(self._source)
         for token in inner.tokens():
@@ -198,7 +198,7 @@ class _Lexer:
                     end = token.end
                     break
         self._at = end
-        self._nested.append(self._source[begin + skip : end].removesuffix(")"))
+        self._nested.append(self._source[begin + 2 : end].removesuffix(")"))
         return self._source[begin:end]
 
 

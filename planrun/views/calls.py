@@ -13,6 +13,7 @@ from planrun.views.line import NORMAL, VERBOSE, Line, place, step_of
 from planrun.views.words import duration, one_line
 
 _SLOW = 5.0  # seconds from which the end of a call is worth a line
+_WIDE = 120  # characters of what a call is about
 _SUBJECTS = ("command", "file_path", "path", "pattern", "query", "url")
 
 
@@ -42,35 +43,35 @@ def ended(event: CallEnded, state: State) -> Iterator[Line]:
         yield Line(f"{at}{one_line(event.name, 40)} {words}{took}", "plain" if ok else "note", NORMAL if worth else VERBOSE)
 
 
-def subject(event: CallStarted, state: State, limit: int = 120) -> str:
+def subject(event: CallStarted, state: State) -> str:
     """What a call is about: its tool and the argument that tells most, or the command of the plan that is run."""
     step = step_of(state, event.step)
     if step is not None and event.name == "run":
-        return f"running {one_line(step.run or '', limit)}"
+        return f"running {one_line(step.run or '', _WIDE)}"
     if step is not None and event.name == "verify":
-        return f"checking {_check(event.call_id, step, limit)}"
+        return f"checking {_check(event.call_id, step)}"
     arguments = _arguments(event.call_id, state)
     about = next((arguments[k] for k in _SUBJECTS if isinstance(arguments.get(k), str)), None)
     if about is None:
         about = json.dumps(arguments, ensure_ascii=False) if arguments else ""
-    return f"{one_line(event.name, 40)} {one_line(str(about), limit)}".strip() or "a call"
+    return f"{one_line(event.name, 40)} {one_line(str(about), _WIDE)}".strip() or "a call"
 
 
-def _check(call_id: str, step: Step, limit: int) -> str:
+def _check(call_id: str, step: Step) -> str:
     """The check of a call id such as `verify:STEP:ATTEMPT:POSITION` (file outputs first) or `recheck:STEP:INDEX`."""
     files = [f.path or f.name for f in step.output if f.type == "file" and f.required]
     texts = [] if call_id.startswith("recheck:") else [f"that {path} is there" for path in files]
     for check in step.verify:
         match check:
             case RunCheck(run=command):
-                texts.append(one_line(command, limit))
+                texts.append(one_line(command, _WIDE))
             case ExistsCheck(exists=patterns):
                 texts.append(f"that {', '.join(patterns)} exists")
             case UnchangedCheck(unchanged=patterns):
                 texts.append(f"that {', '.join(patterns)} is unchanged")
     position = call_id.rpartition(":")[2]
     known = position.isdigit() and int(position) < len(texts)
-    return one_line(texts[int(position)], limit) if known else "the step"
+    return one_line(texts[int(position)], _WIDE) if known else "the step"
 
 
 def _arguments(call_id: str, state: State) -> dict[str, object]:

@@ -26,17 +26,17 @@ from planrun.core.records import Record
 from planrun.views.edits import boundary
 from planrun.views.words import amount, duration, money, one_line
 
-_WIDE = 300
+_WIDE = 300  # characters
 
 
-def log_line(record: Record, width: int = _WIDE) -> str:
+def log_line(record: Record) -> str:
     """`   12  14:03:07  survey      tool_start  Bash`: number, local time, step, type, what happened."""
     event = record.event
     day = time.strftime("%m-%d %H:%M:%S", time.localtime(record.timestamp))
     kind = str(event.body.get("type", "?")) if isinstance(event, Unknown) else event.type
     step = getattr(event, "step", None) or ""
     place = f"{record.seq:>5}  {day}  {one_line(step, 24):<12}  {one_line(kind, 16):<10}"
-    return f"{place}  {one_line(_what(record), width)}".rstrip()
+    return f"{place}  {one_line(_what(record), _WIDE)}".rstrip()
 
 
 def _what(record: Record) -> str:  # noqa: C901 - a case for each event
