@@ -41,7 +41,7 @@ def spawned(
     """The started command, with the descriptor `given` as its input. Afterwards its whole group is dead and reaped, and on
     Linux what left the group too, unless it dropped the variable MARK; whatever was raised inside."""
     source = "/dev/null" if given is None else f"/dev/fd/{given}"
-    mark = secrets.token_hex(8)
+    mark, before = secrets.token_hex(8), _processes()
     watched, held = os.pipe()
     try:
         with _lock:
@@ -62,7 +62,7 @@ def spawned(
             yield process
         finally:
             _end(process)
-            _kill_strays(mark)
+            _kill_strays(mark, before)
     finally:
         # An exception between fork and `try` leaves the group to the watcher, which this wakes.
         os.close(held)
@@ -101,11 +101,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 time.sleep(0.002)
 
 
-def _kill_strays(mark: str) -> None:
-    """KILL what left the group of the command (`setsid`, a daemon): it is told by the mark in its environment."""
+def _kill_strays(mark: str, before: set[int]) -> None:
+    """KILL what left the group of the command (`setsid`, a daemon): it is told by the mark in its environment. Processes that were
+    there `before` are not looked at: to read the environments of all takes longer than most commands."""
     wanted = f"{MARK}={mark}".encode()
     for _ in range(_ROUNDS):
-        strays = [pid for pid in _processes() if wanted in _environment(pid)]
+        strays = [pid for pid in _processes() - before if wanted in _environment(pid)]
         if not strays:
             return
         for pid in strays:
@@ -114,11 +115,11 @@ def _kill_strays(mark: str) -> None:
         time.sleep(_PAUSE)
 
 
-def _processes() -> list[int]:
+def _processes() -> set[int]:
     """All process ids; none where there is no /proc."""
     with suppress(OSError):
-        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-    return []
+        return {int(name) for name in os.listdir("/proc") if name.isdecimal()}
+    return set()
 
 
 def _environment(pid: int) -> bytes:
