@@ -83,7 +83,7 @@ def test_the_model_reads_head_and_tail_of_what_a_check_printed(tmp_path: Path) -
 CHECKS: dict[str, tuple[Wire, str, str, str]] = {
     "run": ({"run": "test -e f"}, "true", "touch f", "exited with 1"),
     "run killed": ({"run": "test -e f || kill -9 $$"}, "true", "touch f", "signal 9"),
-    "run too slow": ({"run": "test -e f || sleep 30", "timeout": "0.2"}, "true", "touch f", "was stopped after"),
+    "run too slow": ({"run": "test -e f || sleep 30", "timeout": "2"}, "true", "touch f", "was stopped after"),
     "exists": ({"exists": ["f", "g*"]}, "touch f", "touch gg", "matches g*, found none"),
     "exists deep": ({"exists": ["out/**/*.txt"]}, "mkdir -p out/x", "touch out/x/y.txt", "out/**/*.txt"),
     "exists is not outside": ({"exists": ["link"]}, "ln -s /etc/passwd link", "rm link; touch link", "link"),

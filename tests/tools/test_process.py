@@ -17,8 +17,10 @@ from planrun.tools.process import Finished, kill_all, run_command
 
 ENV = {"PATH": os.environ["PATH"]}
 
+BEGUN = 3.0  # seconds in which a shell has surely done its first lines, before it is stopped
 
-def run(command: str, cwd: Path, timeout: float = 20, **more: Any) -> Finished:
+
+def run(command: str, cwd: Path, timeout: float = 60, **more: Any) -> Finished:
     return run_command(command, cwd=cwd, env=ENV, timeout=timeout, **more)
 
 
@@ -28,7 +30,7 @@ def alive(pid: int) -> bool:
     return bool(state) and not state.startswith("Z")
 
 
-def gone(pid: int, within: float = 2.0) -> bool:
+def gone(pid: int, within: float = 30.0) -> bool:
     end = time.monotonic() + within
     while time.monotonic() < end:
         if not alive(pid):
@@ -37,7 +39,7 @@ def gone(pid: int, within: float = 2.0) -> bool:
     return False
 
 
-def pid_in(path: Path, within: float = 5.0) -> int:
+def pid_in(path: Path, within: float = 30.0) -> int:
     end = time.monotonic() + within
     while time.monotonic() < end:
         if path.exists() and (text := path.read_text().strip()):
@@ -99,27 +101,27 @@ def test_a_gigabyte_does_not_stay_in_memory(tmp_path: Path) -> None:
 
 
 def test_endless_output_ends_with_the_timeout(tmp_path: Path) -> None:
-    finished = run("yes", tmp_path, timeout=0.3)
+    finished = run("yes", tmp_path, timeout=BEGUN)
     assert finished.timed_out
     assert finished.exit_code is None
-    assert finished.seconds < 1.5
+    assert finished.seconds < 30
     assert finished.stdout.total > 1 << 20
 
 
 def test_timeout_kills_what_ignores_term(tmp_path: Path) -> None:
     command = "trap '' TERM; (trap '' TERM; echo $BASHPID > grandchild; exec sleep 60) & echo $$ > child; sleep 60; sleep 60"
-    finished = run(command, tmp_path, timeout=0.3, term_grace=0.2)
+    finished = run(command, tmp_path, timeout=BEGUN, term_grace=0.2)
     assert finished.timed_out
-    assert finished.seconds < 1.5
+    assert finished.seconds < 30
     assert gone(pid_in(tmp_path / "child"))
     assert gone(pid_in(tmp_path / "grandchild"))
 
 
 def test_term_lets_a_command_clean_up(tmp_path: Path) -> None:
-    finished = run("trap 'echo bye; exit 0' TERM; sleep 60 & wait", tmp_path, timeout=0.2)
+    finished = run("trap 'echo bye; exit 0' TERM; sleep 60 & wait", tmp_path, timeout=BEGUN)
     assert finished.timed_out
     assert finished.stdout.head == b"bye\n"
-    assert finished.seconds < 1.5
+    assert finished.seconds < 30
 
 
 @pytest.mark.parametrize("streams", ["", ">/dev/null 2>&1"])
@@ -127,7 +129,7 @@ def test_background_jobs_end_with_the_command(tmp_path: Path, streams: str) -> N
     finished = run(f"sleep 60 {streams} & echo $! > job; echo done", tmp_path)
     assert finished.exit_code == 0
     assert finished.stdout.head == b"done\n"
-    assert finished.seconds < 1.5
+    assert finished.seconds < 30
     assert gone(pid_in(tmp_path / "job"))
 
 
@@ -143,11 +145,11 @@ linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="stra
 
 @linux
 @pytest.mark.parametrize("kind", LEAVE)
-@pytest.mark.parametrize("timeout", [20, 0.5])
+@pytest.mark.parametrize("timeout", [60, BEGUN])
 def test_what_left_the_group_ends_with_the_command(tmp_path: Path, kind: str, timeout: float) -> None:
-    finished = run(LEAVE[kind] + ("; sleep 60" if timeout < 1 else ""), tmp_path, timeout=timeout, term_grace=0.2)
-    assert finished.timed_out is (timeout < 1)
-    assert finished.seconds < 5
+    finished = run(LEAVE[kind] + ("; sleep 60" if timeout == BEGUN else ""), tmp_path, timeout=timeout, term_grace=0.2)
+    assert finished.timed_out is (timeout == BEGUN)
+    assert finished.seconds < 30
     assert gone(pid_in(tmp_path / "job"))
 
 
@@ -201,7 +203,7 @@ except Interrupted as error:
     parent = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
     child = pid_in(tmp_path / "pid")
     parent.terminate()
-    assert parent.wait(5) == 143
+    assert parent.wait(30) == 143
     assert gone(child)
 
 
@@ -217,7 +219,7 @@ run_command(command, cwd=Path({str(tmp_path)!r}), env={{"PATH": "/usr/bin:/bin"}
     parent = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
     child, grandchild = pid_in(tmp_path / "pid"), pid_in(tmp_path / "grand")
     parent.kill()
-    parent.wait(5)
+    parent.wait(30)
     assert gone(child)
     assert gone(grandchild)
     if sys.platform == "linux":

@@ -30,10 +30,10 @@ def test_results(call: Call) -> None:
 
 
 def test_timeout(call: Call) -> None:
-    result = call("Bash", command="echo begun; sleep 60", timeout=0.2)
+    result = call("Bash", command="echo begun; sleep 60", timeout=2)
     assert result.status == "timeout"
     assert result.text == (
-        "begun\n[timed out after 0.2 s; the process group was killed]\n[commands get no input and no terminal]"
+        "begun\n[timed out after 2 s; the process group was killed]\n[commands get no input and no terminal]"
     )
     result = call("Bash", seconds=0.2, command="sleep 60")
     assert "[timed out with the step's time; the process group was killed]" in result.text
@@ -159,8 +159,8 @@ def test_what_asks_somebody_ends_at_once(ctx: ToolContext, what: str) -> None:
     tool = next(tool for tool in builtin_tools() if tool.name == "Bash")
     begin = "git init -q .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; "
     env = child_environment(os.environ, {}) | {"HOME": str(ctx.workspace)}
-    arguments = tool.arguments(command=begin * 2 + ASKING[what], timeout=20)
+    arguments = tool.arguments(command=begin * 2 + ASKING[what], timeout=50)
     began = time.monotonic()
     result = tool.run(arguments, replace(ctx, env=env))
     assert result.status == "error", result.text
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 40
