@@ -44,14 +44,22 @@ _TOKENS = {
     "supabase-token": r"sbp_[0-9a-f]{40}",
     "atlassian-token": r"ATATT3[\w=-]{60,}",
 }
+# What may stand before a token: no letter or digit, but for an escape (`\n`, `\x3d`, `\u003d`, `%3D`) or a colour (`[1;32m`).
+_ESCAPES = (
+    r"\\[nrt]",
+    r"\\x[\da-fA-F]{2}",
+    r"\\u[\da-fA-F]{4}",
+    r"%[\da-fA-F]{2}",
+    *(rf"[\[;]\d{{{n}}}[mK]" for n in range(4)),
+)
+_BEFORE = f"(?:(?<![A-Za-z0-9_])|{'|'.join(f'(?<={escape})' for escape in _ESCAPES)})"
 _STARTS = (
-    r"gh[pousr]_|github_pat_|sk-(?:(?<![A-Za-z]sk-)|(?<=\\[nrt]sk-))|A(?:KI|SI|BI|CC)A|AIza|GOCSPX-|ya29\.|xox[abeoprs]-|xapp-"
+    r"gh[pousr]_|github_pat_|sk-|A(?:KI|SI|BI|CC)A|AIza|GOCSPX-|ya29\.|xox[abeoprs]-|xapp-"
     r"|rk_(?:live|test|prod)_|sk_(?:live|test|prod)_|whsec_"
     r"|gl(?:pat|dt|ptt|rt|oas|cbt|agent|ft|imt|soat)-|npm_|pypi-|hf_|eyJ|SG\.|SK[0-9a-f]{8}|do[opr]_v1_|dckr_|shp(?:at|ca|pa|ss)_"
     r"|sq0[ac]|dapi[0-9a-f]|HRKU-|PMAK-|glsa_|hv[bs]\.|AGE-S|lin_api_|rubygems_|gsk_|r8_|sbp_|ATATT3|"
     + "|".join(rf"{digit}\d{{7,9}}:AA" for digit in "0123456789")
 )  # each begins with a character that stands for itself: others are passed over at once
-_BEFORE = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"  # an escaped line end, an escaped `=`: no letters
 _PLACES = {
     # What a place says: the value is the group of its own.
     "aws-secret-key": r"(?i:secret_?access_?key)[\"'\\]{0,4}\s{0,4}[:=]\s{0,4}[\"'\\]{0,4}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
@@ -79,6 +87,7 @@ REACH = 1 << 14  # characters that one token, key or header takes at most
 _PLACED = ("PRIVATE KEY", *(mark for marks in _MARKS.values() for mark in marks))
 _SHORTEST = 9  # characters: `://:pwd@x` and more
 _RUN = 20
+_ESCAPE = 5  # characters of an escape that look like those of tokens
 _LONG = re.compile(r"[A-Za-z0-9_\-]{20,}+")
 _START = re.compile(_STARTS)
 _BEHIND = re.compile(f"-(?:{_STARTS})")
@@ -122,8 +131,12 @@ def _starts(text: str) -> Iterator[int]:
         return
     for run in _LONG.finditer(text):
         start, end = run.span()
-        # A token begins about where the run does, or behind a dash in it: anything else is no boundary.
-        yield from (found.start() for found in _START.finditer(text, max(0, start - 12), min(end, start + 24)))
+        # A token begins where the run does, or behind an escape that the run begins with the rest of, or before a dot or colon
+        # before it, or behind a dash in it: anything else is no boundary.
+        opens = text[start - 1 : start]
+        first = max(0, start - 12) if opens in (".", ":") else start
+        last = start + _ESCAPE if opens in ("\\", "%", "[", ";") else start
+        yield from [at for at in range(first, last + 1) if _START.match(text, at)]
         yield from (found.start() + 1 for found in _BEHIND.finditer(text, start, end))
 
 

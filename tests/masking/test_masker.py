@@ -40,6 +40,29 @@ def test_every_spelling_is_masked(text: str) -> None:
     assert MASK(safe) == safe
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "", "=", "\n", "\\n", "\\\\t", "\\x3d", "\\u003d", "%3D", "%3D%22", "-", "--", "x-", "a.b-", "中", RUN * 3 + "-",
+        "\x1b[0m", "\x1b[m", "\x1b[01;31m\x1b[K", "\x1b[38;5;208m", "\\u001b[32m",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("token", "name"),
+    [
+        ("ghp_" + RUN * 4, "github-token"),
+        ("SG." + (RUN * 3)[:22] + "." + (RUN * 5)[:43], "sendgrid-key"),
+        ("hvs." + RUN * 3, "vault-token"),
+        ("815623599:AA" + (RUN * 4)[:33], "telegram-token"),
+        ("AKIA" + "Q7W2" * 4, "aws-access-key-id"),
+        ("sk-proj-" + RUN * 3, "openai-key"),
+    ],
+)
+def test_a_token_may_begin_behind_an_escape_or_a_dash(before: str, token: str, name: str) -> None:
+    assert MASK(f"{before}{token}") == f"{before}[secret {name}]"
+    assert formats.possible(f"{before}{token}")
+
+
 def test_what_a_shell_makes_of_a_value_is_masked() -> None:
     said = subprocess.run(["bash", "-xc", 'printf %q "$1" >&2', "x", ODD], capture_output=True, text=True, check=True).stderr
     assert MASK(said).count("[secret ODD]") == 2
