@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
-from planrun.core.plan import Sandbox, Strategy
+from planrun.core.plan import STRATEGIES, Sandbox, Strategy
 from planrun.core.units import duration, integer, number, shown
 from planrun.errors import ConfigError
 from planrun.settings_file import Loaded, SandboxTable
@@ -87,11 +87,10 @@ def seconds(value: object) -> float:
 
 
 def strategy(value: object) -> Strategy:
-    known: tuple[Strategy, ...] = get_args(Strategy)
-    for name in known:
+    for name in STRATEGIES:
         if value == name:
             return name
-    raise ValueError(f"context: expected one of {', '.join(known)}, found {shown(value)}")
+    raise ValueError(f"context: expected one of {', '.join(STRATEGIES)}, found {shown(value)}")
 
 
 def sandbox(value: object) -> Sandbox:

@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from planrun.cli.kinds import COUNT, FILE, FOLDER, TEXT, TIME, URL, USD
-from planrun.core.plan import Strategy
+from planrun.core.plan import STRATEGIES
 from planrun.errors import Outcome
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,7 +57,7 @@ _SETTINGS = (
         help="Address of an OpenAI-compatible endpoint; OPENAI_API_KEY is its key.",
     ),
     click.option(
-        "--context", cls=Option, type=click.Choice(get_args(Strategy)), help="What a step sees of earlier ones when it starts."
+        "--context", cls=Option, type=click.Choice(STRATEGIES), help="What a step sees of earlier ones when it starts."
     ),
     click.option("--window", cls=Option, type=COUNT, help="The model's context window in tokens."),
     click.option("--max-cost", cls=Option, type=USD, help="Stop before the run costs more."),

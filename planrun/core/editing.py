@@ -6,7 +6,9 @@ import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from operator import is_
+from typing import assert_never
 
 from planrun.core import context
 from planrun.core.context import Entry, Note, Segment, View
@@ -27,11 +29,13 @@ def apply(view: View, edits: tuple[Edit, ...], seq: int = 0) -> View:
             case Shorten(seqs):
                 view = map_entries(view, seqs, shortened)
             case Cut(target, keep):
-                view = map_entries(view, (target,), lambda e, keep=keep: cut(e, keep))  # type: ignore[misc]
+                view = map_entries(view, (target,), partial(cut, keep=keep))
             case Drop(first, last):
                 view = _drop(view, first, last)
             case Insert():
                 view = _insert(view, edit, seq)
+            case _:
+                assert_never(edit)
     return view
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Strategy = Literal["keep", "compact", "clear", "summary"]
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 FieldType = Literal["string", "integer", "number", "boolean", "array", "object", "file"]
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from planrun.core.actions import AskHuman, Settle
 from planrun.core.expressions import Scope
-from planrun.core.plan import Json, Plan, Step, Strategy
+from planrun.core.plan import STRATEGIES, Json, Plan, Step, Strategy
 from planrun.core.state import State, StepState
 
 
@@ -39,10 +39,8 @@ class _Outputs(Mapping[str, Mapping[str, Json]]):
 
 def strategy_of(state: State, step: Step) -> Strategy:
     """A flag or the environment wins over the step, the step over the plan, the plan over the settings."""
-    for value in (state.options.get("context"), step.context, state.need_plan().context, state.settings.get("context")):
-        if value in ("keep", "compact", "clear", "summary"):
-            return value  # type: ignore[return-value]
-    return "compact"
+    said = (state.options.get("context"), step.context, state.need_plan().context, state.settings.get("context"))
+    return next((known for value in said for known in STRATEGIES if value == known), "compact")
 
 
 def digest_of(*parts: str) -> str:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from planrun.core import budget, guard, prompts, scope
 from planrun.core.actions import Answer, RunCalls
 from planrun.core.events import Approval, CallEnded, CallStarted, Event, LimitNeared, Said
-from planrun.core.messages import ToolCall, well_formed
+from planrun.core.messages import CallStatus, ToolCall, well_formed
 from planrun.core.room import offers
 from planrun.core.state import State
 from planrun.policy import permissions
@@ -112,8 +112,8 @@ def _timed(ready: Ready, ctx: ToolContext) -> tuple[ToolResult, float]:
 def _admit(world: World, state: State, step_id: str, call: ToolCall) -> Ready | list[Event]:
     """The call ready to run, or the events that answer it instead."""
 
-    def refuse(text: str, status: str = "error") -> list[Event]:
-        return list(_recorded(state, step_id, call, ToolResult(text, status), None))  # type: ignore[arg-type]
+    def refuse(text: str, status: CallStatus = "error") -> list[Event]:
+        return list(_recorded(state, step_id, call, ToolResult(text, status), None))
 
     step = state.need_plan().step(step_id)
     offered = [n for n in world.tools if offers(step, n)]
