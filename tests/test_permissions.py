@@ -196,6 +196,6 @@ def test_words_are_read_as_the_shell_does(words: list[str]) -> None:
 
 @pytest.mark.parametrize("piece", ["$(", "`", "'", '"', "env ", "<<E\n", "((", "sh -c ", "${", "a;", "\\"])
 def test_judging_is_fast(piece: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     Permissions().judge("Bash", piece * 5000)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3

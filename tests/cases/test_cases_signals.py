@@ -72,7 +72,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, number: signal.Signals)
             until(process, (tmp_path / "begun").exists, "the command")
             process.send_signal(number)
             process.send_signal(number)
-            process.communicate(timeout=30)
+            process.communicate(timeout=90)
     assert process.returncode == 128 + number
     limit = monotonic() + 60
     while alive(f"sleep {length}"):
@@ -87,7 +87,7 @@ def test_a_signal_in_a_command_of_the_plan(tmp_path: Path) -> None:
         with running(tmp_path, server, "run", "plan.yaml", "--session", "s") as process:
             until(process, (tmp_path / "begun").exists, "the command")
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=90)
     assert process.returncode == 143
     assert alive("sleep 92001") == []
     assert resume(tmp_path, []).ended == ("finished", 0)
@@ -99,7 +99,7 @@ def test_a_signal_in_a_check(tmp_path: Path) -> None:
         with running(tmp_path, server, "run", "plan.yaml", "--session", "s") as process:
             until(process, (tmp_path / "begun").exists, "the check")
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=90)
     assert process.returncode == 143
     ran = resume(tmp_path, [])
     assert ran.ended == ("finished", 0)

@@ -73,7 +73,7 @@ def test_sig_03_nobody_is_asked(tmp_path: Path) -> None:
     ran = run(tmp_path, "SIG-03.response.json")
     assert ran.ended == OK
     assert [m["tool_call_id"] for m in ran.messages() if m["role"] == "tool"] == ["i1", "i2", "i3", "i4"]
-    assert ran.result["steps"][0]["seconds"] < 10
+    assert ran.result["steps"][0]["seconds"] < 60
     assert "got:" in ran.results()[1] and "/dev/tty" in ran.results()[2]
 
 

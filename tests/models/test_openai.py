@@ -226,12 +226,12 @@ def test_a_dribbling_answer_is_read() -> None:
 
 def test_a_dribbling_answer_is_given_up_at_the_deadline() -> None:
     start = time.monotonic()
-    failed = failure(text("x" * 1000, drip=0.02), read_timeout=60.0, total_timeout=0.2)
+    failed = failure(text("x" * 1000, drip=0.02), read_timeout=60.0, total_timeout=2.0)
     assert (failed.kind, failed.fault.retryable) == ("timeout", True)
     with LoopbackServer([text("x" * 1000, drip=0.02)]) as server, pytest.raises(Failure) as caught:
-        OpenAIModel(server.url, KEY).complete(request(deadline=time.monotonic() + 0.2))
+        OpenAIModel(server.url, KEY).complete(request(deadline=time.monotonic() + 2))
     assert (caught.value.kind, caught.value.fault.retryable) == ("timeout", False)
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 60
 
 
 def test_no_request_is_sent_after_the_deadline() -> None:

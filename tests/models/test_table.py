@@ -46,7 +46,7 @@ class Patience:
 
     def __init__(self, url: str, row: Row) -> None:
         silent = len(row.answers) if row.says.startswith("silent") else 0
-        self._models = iter([OpenAIModel(url, KEY, read_timeout=0.15)] * silent)
+        self._models = iter([OpenAIModel(url, KEY, read_timeout=0.5)] * silent)
         self._patient = OpenAIModel(url, KEY)
 
     def complete(self, request: ModelRequest) -> Reply:

@@ -213,7 +213,7 @@ def test_skipped_and_failed_steps_are_not_asked_again(tmp_path: Path) -> None:
 
 
 def test_a_check_cut_off_by_the_time_limit_is_no_failure_of_the_work(tmp_path: Path) -> None:
-    run = project(tmp_path, step("a", verify="sleep 5"), limits={"time": "1"})
+    run = project(tmp_path, step("a", verify="sleep 5"), limits={"time": "2"})
     both = calls(("Bash", {"command": "sleep 5"}), ("UpdatePlanStep", {"status": "done"}))
     result = run.run([both])
     assert (ended(result), statuses(result)) == (("time_limit", 3), ["in_progress"])

@@ -50,12 +50,12 @@ def tidied(run: Project) -> str:
         ({"tokens": 1_000}, "budget"),
         ({"cost_usd": 0.01}, "budget"),
         ({"turns": 1}, "turn_limit"),
-        ({"time": "0.2"}, "time_limit"),
+        ({"time": "1"}, "time_limit"),
     ],
 )
 def test_a_limit_stops_the_steps_and_not_the_commands_under_finally(tmp_path: Path, limits: Any, outcome: str) -> None:
     run = limited(tmp_path, step("a"), step("b"), **limits)
-    result = run.run([used(call("Bash", command="sleep 0.3"), 2_000)])
+    result = run.run([used(call("Bash", command="sleep 1.1"), 2_000)])
     assert ended(result) == (outcome, 3)
     assert statuses(result) == ["in_progress", "todo", "done", "todo", "done"]
     assert tidied(run) == "xy"
@@ -69,7 +69,7 @@ def test_a_context_that_does_not_fit(tmp_path: Path) -> None:
 
 
 def test_a_command_that_the_time_limit_cuts_off(tmp_path: Path) -> None:
-    run = limited(tmp_path, shell("a", "sleep 30"), time="0.2")
+    run = limited(tmp_path, shell("a", "sleep 30"), time="1")
     result = run.run([])
     assert (ended(result), tidied(run)) == (("time_limit", 3), "xy")
     assert statuses(result)[0] == "in_progress"

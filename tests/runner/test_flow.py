@@ -217,7 +217,7 @@ def test_optional_parameters_that_are_missing_stop_with_a_reason(tmp_path: Path)
 
 def test_a_timeout_bounds_everything_of_an_attempt(tmp_path: Path) -> None:
     run = project(tmp_path, step("a", timeout="0.3"))
-    result = run.run([call("Bash", command="sleep 30")])
+    result = run.run([call("Bash", command="sleep 60")])
     assert ended(result) == FAILED
     assert "timeout of 0.3 s" in reason(result)
     assert result.state.steps[0].seconds < 25

@@ -56,12 +56,11 @@ def test_the_first_denial_is_the_last_hook(tmp_path: Path) -> None:
         ("kill -9 $$", "error", "killed by signal 9"),
         ("no-such-command", "error", "exited with 127"),
         ("sleep 60", "timeout", "timeout of 0.2 s"),
-        ("nul \0", "error", "could not be started"),
     ],
 )
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_hook_that_fails(tmp_path: Path, command: str, status: str, words: str, closed: bool) -> None:
-    hook = {"command": command, "timeout": 0.2 if status == "timeout" else 5, "failClosed": closed}
+    hook = {"command": command, "timeout": 0.2 if status == "timeout" else 30, "failClosed": closed}
     run = hooked(tmp_path, hooks={"pre_tool_use": hook, "step_end": hook})
     assert ended(run.run([sh("touch out"), done()])) == OK
     assert (tmp_path / "out").exists() is not closed
@@ -78,10 +77,10 @@ def test_a_timeout_kills_the_whole_group(tmp_path: Path) -> None:
     reader = os.open(tmp_path / "held", os.O_RDONLY | os.O_NONBLOCK)
     try:
         command = "exec 9>held; echo up >&9; trap '' TERM; sleep 60 & sleep 60"
-        run = hooked(tmp_path, hooks={"step_start": {"command": command, "timeout": 0.2}})
+        run = hooked(tmp_path, hooks={"step_start": {"command": command, "timeout": 1.5}})
         assert ended(run.run([done()])) == OK
         assert os.read(reader, 100) == b"up\n"
-        assert select.select([reader], [], [], 5)[0]
+        assert select.select([reader], [], [], 20)[0]
         assert os.read(reader, 100) == b""  # nobody holds the other end any more
     finally:
         os.close(reader)

@@ -54,14 +54,14 @@ def test_turns(tmp_path: Path) -> None:
 
 
 def test_time(tmp_path: Path) -> None:
-    run = project(tmp_path, step("a"), limits={"time": "0.3"})
+    run = project(tmp_path, step("a"), limits={"time": "1"})
     result = run.run([call("Bash", command="sleep 30")])
     assert (ended(result), statuses(result)) == (("time_limit", 3), ["in_progress"])
     assert "--max-time" in reason(result)
 
 
 def test_time_stops_commands_too(tmp_path: Path) -> None:
-    run = project(tmp_path, shell("a", "sleep 30"), shell("b", "touch b"), limits={"time": "0.2"})
+    run = project(tmp_path, shell("a", "sleep 30"), shell("b", "touch b"), limits={"time": "1"})
     result = run.run([])
     assert (ended(result), statuses(result)) == (("time_limit", 3), ["in_progress", "todo"])
     assert not (tmp_path / "b").exists()
@@ -202,26 +202,26 @@ def test_a_raised_limit_of_a_step_is_taken_from_the_changed_plan(tmp_path: Path)
 
 
 def test_a_tenth_of_the_time_is_kept_for_the_checks(tmp_path: Path) -> None:
-    run = project(tmp_path, step("a", verify="sleep 0.05"), limits={"time": "1"})
+    run = project(tmp_path, step("a", verify="true"), limits={"time": "5"})
     result = run.run([call("Bash", command="sleep 30")])
     assert (ended(result), run.of("tool_end")[0]["status"]) == (("time_limit", 3), "timeout")
-    assert "0.1 are kept for its checks" in reason(result)
-    assert result.state.elapsed < 1
+    assert "0.5 are kept for its checks" in reason(result)
+    assert result.state.elapsed < 5
     assert ended(run.resume([])) == ("time_limit", 3) and run.requests == []
     assert ended(run.resume([done()], again(flags={"max_time": 60.0}))) == OK
 
 
 def test_a_claim_in_time_is_checked_in_what_was_kept(tmp_path: Path) -> None:
-    run = project(tmp_path, step("a", verify="sleep 0.06"), limits={"time": "1"}, recheck="off")
+    run = project(tmp_path, step("a", verify="true"), limits={"time": "5"}, recheck="off")
     work = calls(("Bash", {"command": "sleep 30"}), ("UpdatePlanStep", {"status": "done"}))
     assert ended(run.run([work])) == OK
 
 
-@pytest.mark.parametrize("limit", [{"limits": {"time": "1.2"}}, {"timeout": "0.9"}])
+@pytest.mark.parametrize("limit", [{"limits": {"time": "2.6"}}, {"timeout": "2.6"}])
 def test_a_last_check_that_the_time_cuts_off(tmp_path: Path, limit: dict[str, Any]) -> None:
     """It is asked for once; the step's own timeout is over with the step."""
     head = limit if "limits" in limit else {}
-    run = project(tmp_path, step("a", verify="sleep 0.7", **({} if head else limit)), **head)
+    run = project(tmp_path, step("a", verify="sleep 1.5", **({} if head else limit)), **head)
     result = run.run([done()])
     assert ended(result) == (("time_limit", 3) if head else OK)
     assert len(run.records()) < 20

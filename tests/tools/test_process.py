@@ -155,7 +155,10 @@ def test_what_left_the_group_ends_with_the_command(tmp_path: Path, kind: str, ti
 
 @linux
 def test_a_service_that_drops_the_mark_stays(tmp_path: Path) -> None:
-    finished = run("env -u PLANRUN_COMMAND setsid sleep 60 >/dev/null 2>&1 & echo $! > job; sleep 0.1", tmp_path)
+    finished = run(
+        "env -u PLANRUN_COMMAND setsid sh -c 'echo $$ > job; exec sleep 60' >/dev/null 2>&1 & until [ -s job ]; do sleep 0.01; done",
+        tmp_path,
+    )
     assert finished.exit_code == 0
     service = pid_in(tmp_path / "job")
     assert alive(service)

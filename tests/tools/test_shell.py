@@ -119,9 +119,9 @@ def test_sandbox_prefix(call: Call, ctx: ToolContext) -> None:
 
 def test_recorded_endless_output(call: Call) -> None:
     [(_, arguments)] = recorded_calls("OUT-01.response.json")
-    result = call("Bash", **{**json.loads(arguments), "timeout": 0.3})
+    result = call("Bash", **{**json.loads(arguments), "timeout": 1.5})
     assert result.status == "timeout"
-    assert re.search(r"bytes left out here; .*\n\[timed out after 0.3 s; .*\]", "".join(re.findall(r"\[.*\n?", result.text)))
+    assert re.search(r"bytes left out here; .*\n\[timed out after 1.5 s; .*\]", "".join(re.findall(r"\[.*\n?", result.text)))
 
 
 def test_output_is_told_though_the_command_removed_what_was_saved(call: Call) -> None:
