@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from planrun.core import outputs
 from planrun.core.actions import FileOutput, RunCommand, Verify
@@ -40,42 +41,23 @@ class RealActs:
         return _ran(step, call_id, finished, written, faults)
 
     def judge(self, world: World, state: State, action: Verify) -> tuple[CallStatus, str, float | None]:
-        """`interrupted` where a limit of the run cut the check off: then it says nothing."""
-        step = state.need_plan().step(action.step)
+        step, here = state.need_plan().step(action.step), world.workspace
         match action.check:
             case RunCheck(timeout=timeout):
-                world.log.sync()
-                finished, cut_off = execute(
-                    world, state, step, action.command, dict(action.values), timeout or VERIFY_TIMEOUT, "check"
-                )
-                if cut_off or finished.exit_code == 0:
-                    return "interrupted" if cut_off else "ok", "", round(finished.seconds, 3)
-                said = finished.stdout.text(SHOWN).strip()
-                what = f"`{_one_line(action.shown)}` {how_it_ended(finished)}; expected exit code 0"
-                text = f"{said}\n({what})" if said else what
-                return "error", text, round(finished.seconds, 3)
+                return _command(world, state, action, step, timeout or VERIFY_TIMEOUT)
             case ExistsCheck(patterns):
-                missing = [p for p in patterns if not files.matches(world.workspace, [p])]
-                return (
-                    "error" if missing else "ok",
-                    "".join(f"expected a file that matches {p}, found none. " for p in missing),
-                    None,
-                )
+                missing = [p for p in patterns if not files.matches(here, [p])]
+                wrong = "".join(f"expected a file that matches {p}, found none. " for p in missing)
             case UnchangedCheck(patterns):
-                before = state.step_state(step.id).baseline or {}
-                change = files.difference(before, files.digests(world.workspace, list(patterns)), list(patterns))
-                return (
-                    "error" if change else "ok",
-                    f"expected no change to {', '.join(patterns)}; found: {change}" if change else "",
-                    None,
-                )
+                before, now = state.step_state(step.id).baseline or {}, files.digests(here, list(patterns))
+                change = files.difference(before, now, list(patterns))
+                wrong = f"expected no change to {', '.join(patterns)}; found: {change}" if change else ""
             case FileOutput(field):
-                found = files.describe(world.workspace, field.path or "")
-                return (
-                    "ok" if found else "error",
-                    "" if found else f"expected the file {field.path} (output {field.name}), found none",
-                    None,
-                )
+                there = files.describe(here, field.path or "") is not None
+                wrong = "" if there else f"expected the file {field.path} (output {field.name}), found none"
+            case _:
+                assert_never(action.check)
+        return "error" if wrong else "ok", wrong, None
 
     def baseline(self, world: World, step: Step) -> dict[str, str]:
         patterns = [p for c in step.verify if isinstance(c, UnchangedCheck) for p in c.unchanged]
@@ -86,6 +68,17 @@ class RealActs:
 
     def hook(self, world: World, hook: Hook, payload: Mapping[str, Json]) -> hooks.Ran:
         return hooks.run(hook, payload, workspace=world.workspace, environment=world.environment, mask=world.mask)
+
+
+def _command(world: World, state: State, action: Verify, step: Step, timeout: float) -> tuple[CallStatus, str, float | None]:
+    world.log.sync()
+    finished, cut_off = execute(world, state, step, action.command, dict(action.values), timeout, "check")
+    seconds = round(finished.seconds, 3)
+    if cut_off or finished.exit_code == 0:
+        return "interrupted" if cut_off else "ok", "", seconds
+    said = finished.stdout.text(SHOWN).strip()
+    what = f"`{_one_line(action.shown)}` {how_it_ended(finished)}; expected exit code 0"
+    return "error", f"{said}\n({what})" if said else what, seconds
 
 
 def _ran(step: Step, call_id: str, finished: Finished, written: str, faults: tuple[str, ...]) -> CallEnded:

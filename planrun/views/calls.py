@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import assert_never
 
 from planrun.core import names
 from planrun.core.events import CallEnded, CallStarted
@@ -69,6 +70,8 @@ def _check(call_id: str, step: Step) -> str:
                 texts.append(f"that {', '.join(patterns)} exists")
             case UnchangedCheck(unchanged=patterns):
                 texts.append(f"that {', '.join(patterns)} is unchanged")
+            case _:
+                assert_never(check)
     position = call_id.rpartition(":")[2]
     known = position.isdigit() and int(position) < len(texts)
     return one_line(texts[int(position)], _WIDE) if known else "the step"
