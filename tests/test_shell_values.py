@@ -38,6 +38,8 @@ SAFE_COMMANDS = [
     ("printf %s $((1+2))${{ params.v }}${HOME:+}", "3{}"),
     ('f() { printf %s "$1"; }\nf ${{ params.v }}', "{}"),
     ("printf %s \\\n ${{ params.v }}", "{}"),
+    ("printf -- %s ${{ params.v }}", "{}"),
+    ("export X=${{ params.v }}; printf %s \"$X\"", "{}"),
 ]
 NASTY = st.one_of(
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=60),
@@ -120,7 +122,14 @@ REFUSED_COMMANDS = [
     "[[ a && 1 -eq ${{ params.v }} ]]",
     "[ -v ${{ params.v }} ]",
     "printf -v ${{ params.v }} x",
+    "printf ${{ params.v }} x",
+    'printf "${{ params.v }}" x',
     "declare ${{ params.v }}",
+    "declare -i x=${{ params.v }}",
+    "declare -i x; x=${{ params.v }}",
+    "declare -rn x=${{ params.v }}",
+    "X=${{ params.v }}; let Y=X",
+    "compgen -W ${{ params.v }}",
     "let x=${{ params.v }}",
     "read ${{ params.v }}",
     "a[${{ params.v }}]=1",

@@ -22,10 +22,11 @@ _EDITOR = re.compile(r"(g?sed|[gmn]?awk)[0-9.]*")  # take their options in any p
 _STOPS_EARLY = re.compile(r"(ba|da|z|k|mk|a|fi|c|tc)?sh|(python|pypy)[0-9.]*")  # take no option behind their code
 _EVALUATORS = frozenset(
     "eval let trap alias ssh su runuser watch parallel unset read readarray mapfile source . [[ complete bind make gmake at "
-    "batch".split()
+    "batch compgen compopt".split()
 )
 _READERS = frozenset("read readarray mapfile [[ unset".split())  # evaluate their words, not what they read
 _DECLARERS = frozenset("declare typeset local export readonly".split())
+_EVALUATED = re.compile(r"[-+][A-Za-z]*[in][A-Za-z]*")  # what these declare is arithmetic, or the name of another variable
 _TESTS = frozenset("[ test printf".split())
 # Commands whose words are only data: naming a shell among them (`grep bash`, `apt-get install python3`) means nothing.
 _HARMLESS = frozenset(
@@ -89,7 +90,8 @@ class Command:
             return "" if assigned else "the shell would run the value as the name of a command"
         if self.name in _EVALUATORS or (self.name in _DECLARERS and not assigned):
             return f"{self.name} would evaluate the value"
-        if self.name in _TESTS and (self.words[-1] == "-v" or self.words[1:] == ["$"]):
+        option = self.name == "printf" and not start and len(self.words) == 1  # -vNAME
+        if option or (self.name in _TESTS and (self.words[-1] == "-v" or self.words[1:] == ["$"])):
             return f"{self.name} could take the value for the name of a variable and evaluate it"
         return self._code(start)
 
@@ -105,6 +107,8 @@ class Command:
         """Why the complete command forbids values anywhere in the text; empty where it does not."""
         if self.name == "eval":
             return "eval runs text as code"
+        if self.name == "let" or (self.name in _DECLARERS and any(_EVALUATED.fullmatch(word) for word in self.words)):
+            return f"{self.name} evaluates what variables hold"
         if self.name == "[[" and self.words[-1] != "]]":
             return "[[ ]] with && or || in it is not followed"
         if self.words and self.words[0].endswith("$") and len(self.words) == 1:
