@@ -27,6 +27,12 @@ HARMLESS = [
     "git status", "git stash push", "git commit -m 'git push later'", "echo 'git push'", "grep -r sudo .", "man sudo",
     "cat > README <<'E'\ngit push\nsudo x\nE", "ls # git push", "git log --grep=push", "git help push",
     "cat .thclaws/x > out", "cp .thclaws/x y", "echo '.thclaws/' >> .gitignore", "grep -n x .thclaws/spill/a | head",
+    "python3 tool.py .thclaws/tool-output/bash-1.txt", "python3 -c 'print(open(\".thclaws/tool-output/bash-1.txt\").read())'",
+    "pytest --ignore=.thclaws", "ruff check --exclude .thclaws .", "timeout 60 cat .thclaws/settings.json", "find . -name '*.pyc' -delete",
+    "find . -not -path './.thclaws/*' -name '*.json' -delete", "git clean -fdx -e .thclaws", "git clean -n", "git stash",
+    "git stash -u -- . ':!.thclaws'", "rsync -a --exclude .thclaws ./ /backup/", "zip -r out.zip . -x '.thclaws/*'", "jq .model .thclaws/settings.json",
+    "gh pr create --body 'about .thclaws files'", "git commit -am 'keep .thclaws out'", "echo .thclaws/ >> .gitignore", "mv a.txt ..", "rm -rf ./build",
+    "cat > notes.md <<E\nabout .thclaws/x\nE", "cd .thclaws/sessions && ls && cd ../.. && make", "D=build; rm -rf $D", "chmod -R u+w src",
     "cd .thclaws && ls", "x > /dev/null 2>&1", "rm -rf *", "echo a#b", "tail -n 5 .thclaws/spill/bash-1.txt > /tmp/x", "",
 ]  # fmt: skip
 RECORD_WRITES = [
@@ -34,6 +40,18 @@ RECORD_WRITES = [
     "rm -rf .thclaws", "rm -rf ./.thcl*", "rm -rf .*", "rm $PWD/.thclaws/x", "cd .thclaws && rm x", "cd .thclaws; echo > x",
     "cp a .thclaws/", "cp -t .thclaws a", "mv .thclaws b", "mkdir -p .thclaws/a", "touch '.thclaws/a'", "sed -i s/a/b/ .thclaws/settings.json",
     "dd if=x of=.thclaws/y", "find .thclaws -delete", "ln -s .thclaws x", "truncate -s 0 .THCLAWS/x", "bash -c 'rm .thclaws/x'",
+    # by code, on the command line and in a here-document
+    "python3 -c \"open('.thclaws/settings.json', 'w')\"", "python3 - <<E\nopen('.thclaws/x', 'w')\nE", "perl -e 'unlink \".thclaws/x\"'",
+    "awk 'BEGIN{print 1 > \".thclaws/x\"}'", "ed -s .thclaws/settings.json", "git apply <<E\n+++ b/.thclaws/settings.json\nE",
+    # by programs that are told where
+    "git -C .thclaws init", "git checkout -- .thclaws", "git rm -r .thclaws", "tar xf a.tar -C .thclaws", "unzip a.zip -d .thclaws",
+    "curl -so .thclaws/settings.json http://x", "sort -o .thclaws/x a", "env -C .thclaws sh -c 'echo > x'", "gzip .thclaws/x", "make -C .thclaws",
+    # by names that the shell makes
+    "D=.thclaws; rm -rf $D", "D=.thclaws && echo > ${D}/x", "for d in .thclaws; do rm -rf $d; done", "export D=.thclaws; tool $D/x",
+    "rm -rf {.thclaws,x}", "echo > .thcl{aw,}s/x", "rm -rf $(echo .thclaws)", "cd .thclaws && python3 -c 'open(1)'", "cd ./.thclaws; git init",
+    # with the folder around it
+    "rm -rf .", "rm -rf $PWD", "rm -rf ../", "mv $PWD ../x", "mv . ../x", "chmod -R 000 .", "find . -delete", "find . -name '*.json' -delete",
+    "find . -name settings.json -exec rm {} ;", "git clean -fdx", "git clean -fd", "git stash -u", "rsync -a --delete a/ .",
 ]  # fmt: skip
 
 
@@ -71,6 +89,15 @@ def test_ordinary_commands_are_allowed(command: str) -> None:
 def test_records_are_not_written_by_commands(command: str) -> None:
     assert isinstance(Permissions().judge("Bash", command), Deny)
     assert Permissions.parse(allow=["Bash(*)"]).judge("Bash", command) == Allow()
+
+
+@pytest.mark.parametrize("command", ["echo x > alias/x", "rm -r alias", "tool alias/x", "cd alias && rm x", "cp x alias"])
+def test_a_link_to_the_records_is_no_way_around(tmp_path: Path, command: str) -> None:
+    (tmp_path / ".thclaws").mkdir()
+    assert Permissions().judge("Bash", command, workspace=tmp_path) == Allow()
+    (tmp_path / "alias").symlink_to(".thclaws")
+    assert isinstance(Permissions().judge("Bash", command, workspace=tmp_path), Deny)
+    assert Permissions().judge("Bash", "cat alias/x", workspace=tmp_path) == Allow()
 
 
 def test_records_are_not_written_by_tools(tmp_path: Path) -> None:
@@ -194,8 +221,10 @@ def test_words_are_read_as_the_shell_does(words: list[str]) -> None:
     assert found[0].forms[0] == ("run", *words)
 
 
-@pytest.mark.parametrize("piece", ["$(", "`", "'", '"', "env ", "<<E\n", "((", "sh -c ", "${", "a;", "\\"])
-def test_judging_is_fast(piece: str) -> None:
+@pytest.mark.parametrize(
+    "piece", ["$(", "`", "'", '"', "env ", "env x ", "rm ", "{a,", "<<E\n", "((", "sh -c ", "${", "a;", "\\"]
+)
+def test_judging_is_fast(tmp_path: Path, piece: str) -> None:
     start = time.process_time()
-    Permissions().judge("Bash", piece * 5000)
+    Permissions().judge("Bash", piece * 5000, workspace=tmp_path)
     assert time.process_time() - start < 3

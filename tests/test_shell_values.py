@@ -39,7 +39,7 @@ SAFE_COMMANDS = [
     ('f() { printf %s "$1"; }\nf ${{ params.v }}', "{}"),
     ("printf %s \\\n ${{ params.v }}", "{}"),
     ("printf -- %s ${{ params.v }}", "{}"),
-    ("export X=${{ params.v }}; printf %s \"$X\"", "{}"),
+    ('export X=${{ params.v }}; printf %s "$X"', "{}"),
 ]
 NASTY = st.one_of(
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=60),

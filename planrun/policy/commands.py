@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from planrun.policy.shelllex import Heredoc, Operator, Redirect, Token, Word, tokens
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "coproc"})
-_WRAPPERS = frozenset(
+WRAPPERS = frozenset(
     {
         "env",
         "nohup",
@@ -43,13 +44,15 @@ _SUFFIXES = 40
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One simple command: its text as written and the files that it redirects output to. `forms` are the words,
-    without quotes, of what it runs: itself less assignments, the same as plain `git COMMAND`, and what a wrapper such
-    as `env` or `xargs` would start."""
+    """One simple command: its text as written, the files that it redirects output to, the variables that it assigns (`NAME=VALUE`)
+    and the text that is its input. `forms` are the words, without quotes, of what it runs: itself less assignments, the
+    same as plain `git COMMAND`, and what a wrapper such as `env` or `xargs` would start."""
 
     text: str
     forms: tuple[tuple[str, ...], ...]
     targets: tuple[str, ...] = ()
+    assigned: tuple[str, ...] = ()
+    input: str = ""
 
 
 def parts(command: str) -> list[Part]:
@@ -67,7 +70,7 @@ def _parts(command: str, depth: int) -> Iterator[Part]:
     reads = False
     for group in _groups(command):
         part = _part(command, group)
-        if part.forms or part.targets:
+        if part.forms or part.targets or part.assigned:
             yield part
         inner += [nested for token in group if isinstance(token, Word | Redirect) for nested in token.nested]
         inner += [text for form in part.forms for text in _scripts(form)]
@@ -98,7 +101,8 @@ def _part(command: str, group: list[Token]) -> Part:
     words = tuple(token.value for token in shown if isinstance(token, Word))
     targets = tuple(token.target for token in shown if isinstance(token, Redirect) and ">" in token.operator and token.target)
     text = command[shown[0].start : shown[-1].end].strip() if shown else ""
-    return Part(text, tuple(_forms(words)), targets)
+    assigned = tuple(takewhile(_ASSIGNMENT.match, words))
+    return Part(text, tuple(_forms(words)), targets, assigned, "\n".join(filter(None, map(_input, group))))
 
 
 def _forms(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -109,7 +113,7 @@ def _forms(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     form = (words[0].rpartition("/")[2], *words[1:])
     yield from _plain(form)
     # Which options take a value differs from wrapper to wrapper, so every later word may be the command.
-    begin = 1 if form[0] in _WRAPPERS else len(form)
+    begin = 1 if form[0] in WRAPPERS else len(form)
     if form[0] in ("find", "git"):
         begin = next((i + 1 for i, word in enumerate(form) if word in _FOLLOWED), len(form))
     for i in range(begin, min(len(form), begin + _SUFFIXES)):

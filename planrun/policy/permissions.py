@@ -6,7 +6,7 @@ import difflib
 import fnmatch
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -14,12 +14,11 @@ from planrun.core.names import FOLDER, PATH_TOOLS, TOOLS
 from planrun.core.rules import FORM
 from planrun.errors import ConfigError
 from planrun.policy.commands import Part, parts
+from planrun.policy.records import in_records, writers
 from planrun.tools.search import matches, split_pattern
 
 _ROOT = frozenset({"sudo", "doas", "su", "pkexec"})
 _PUSHES = (("git", "push"), ("git", "send-pack"), ("git", "subtree", "push"), ("git", "lfs", "push"), ("git-push",))
-_CHANGES = frozenset({"tee", "rm", "rmdir", "mv", "touch", "mkdir", "ln", "truncate", "chmod", "chown", "shred", "unlink"})
-_COPIES = frozenset({"cp", "install", "rsync"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class Permissions:
         spellings = _command_spellings(subject, found) if tool == "Bash" else _spellings(tool, subject, workspace)
         if rule := _first(self.deny, tool, spellings):
             return Deny(f"denied by the user's rule {rule}; find another way or report that the step cannot be done")
-        faults = _command_faults(found) if tool == "Bash" else _path_faults(tool, spellings, workspace)
+        faults = _command_faults(found, workspace) if tool == "Bash" else _path_faults(tool, spellings, workspace)
         asked = _first(self.ask, tool, spellings)
         for fault in faults:
             if not _first((*self.allow, *self.ask), tool, fault.spellings):
@@ -185,13 +184,12 @@ def _command_spellings(command: str, found: list[Part]) -> set[str]:
 def _path_faults(tool: str, spellings: Collection[str], workspace: Path | None) -> list[_Fault]:
     if tool not in ("Write", "Edit"):
         return []
-    hits = frozenset(text for text in spellings if _in_records(text) and not (workspace and text.startswith("/")))
+    hits = frozenset(text for text in spellings if in_records(text) and not (workspace and text.startswith("/")))
     return [_Fault(f"writing into {FOLDER}/", hits, f"{tool}({FOLDER}/**)")] if hits else []
 
 
-def _command_faults(found: list[Part]) -> list[_Fault]:
+def _command_faults(found: list[Part], workspace: Path | None) -> list[_Fault]:
     faults: list[_Fault] = []
-    inside = any(form[0] in ("cd", "pushd") and any(map(_in_records, form[1:])) for part in found for form in part.forms)
     for part in found:
         for form in part.forms:
             spellings = frozenset({part.text, " ".join(form)})
@@ -199,33 +197,6 @@ def _command_faults(found: list[Part]) -> list[_Fault]:
                 faults.append(_Fault(f"becoming another user ({form[0]})", spellings, f"Bash({form[0]} *)"))
             if push := next((" ".join(push) for push in _PUSHES if form[: len(push)] == push), None):
                 faults.append(_Fault(push, spellings, f"Bash({push}*)"))
-        if any(_writes(part, inside)):
-            faults.append(_Fault(f"writing into {FOLDER}/", frozenset({part.text}), f"Bash({part.text[:60]}*)"))
+    for part in writers(found, workspace):
+        faults.append(_Fault(f"writing into {FOLDER}/", frozenset({part.text}), f"Bash({part.text[:60]}*)"))
     return faults
-
-
-def _writes(part: Part, inside: bool) -> Iterator[bool]:
-    """Whether something in the part changes files among the records; `inside`: the command went there before."""
-    yield from (_in_records(target) or (inside and not target.startswith("/")) for target in part.targets)
-    for form in part.forms:
-        touched = _touched(form)
-        yield any(map(_in_records, touched)) or (inside and any(not word.startswith(("/", "-")) for word in touched))
-
-
-def _touched(form: tuple[str, ...]) -> tuple[str, ...]:
-    """The words that name what the command changes."""
-    name, *words = form
-    if name in _CHANGES or (name == "find" and "-delete" in words):
-        return form[1:]
-    if name in ("sed", "perl") and any(re.match(r"-[A-Za-z]*i|--in-place", word) for word in words):
-        return form[1:]
-    if name in _COPIES:
-        aimed = any(word == "-t" or word.startswith("--target-directory") for word in words)
-        return form[1:] if aimed else form[-1:]
-    return tuple(word[3:] for word in words if word.startswith("of=")) if name == "dd" else ()
-
-
-def _in_records(path: str) -> bool:
-    """Whether a component of `path` is the folder of the records, or a pattern that the shell would make it."""
-    names = path.casefold().split("/")
-    return any(name == FOLDER or (name[:1] == "." and fnmatch.fnmatchcase(FOLDER, name)) for name in names)
