@@ -32,7 +32,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise Missing(Fault("it is a link to a file that does not exist" if path.is_symlink() else "no such file")) from None
+        raise Missing(Fault("is a link to a file that does not exist" if path.is_symlink() else "no such file")) from None
     except (OSError, ValueError) as error:
         raise Unreadable(Fault(f"cannot be read: {getattr(error, 'strerror', None) or error}")) from None
     try:
@@ -49,14 +49,14 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decode(data: bytes) -> str:
-    """The text with `\\n` line ends and without a byte order mark: UTF-8, or UTF-16 that says so with a mark."""
+    """The text with `\\n` line ends and without a byte order mark: UTF-8, or UTF-16 that says so with a mark. No text has a NUL."""
     if len(data) > LIMIT:
         raise Unreadable(Fault(f"larger than {LIMIT // 1024 // 1024} MiB"))
     if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         raise Unreadable(Fault("is UTF-32", hint="save it as UTF-8"))
     encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
     try:
-        return normalise(data.decode(encoding))
+        text = normalise(data.decode(encoding))
     except UnicodeDecodeError as error:
         start = error.start
         name = "UTF-16" if encoding == "utf-16" else "UTF-8"
@@ -65,6 +65,11 @@ def decode(data: bytes) -> str:
         column = len(before.rpartition(b"\n")[2].decode("utf-8", "replace").removeprefix("\ufeff")) + 1
         fault = Fault(f"not {name}: byte 0x{data[start]:02x} at byte offset {start}", line, column, "save the file as UTF-8")
         raise Unreadable(fault) from None
+    if (nul := text.find("\0")) >= 0:
+        message = "the character U+0000 is in no text: this is something else, or UTF-16 without a byte order mark"
+        line, column = text.count("\n", 0, nul) + 1, nul - text.rfind("\n", 0, nul)
+        raise Unreadable(Fault(message, line, column, "save the file as UTF-8"))
+    return text
 
 
 def normalise(text: str) -> str:

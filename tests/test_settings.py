@@ -196,7 +196,7 @@ def test_all_faults_of_a_file_at_once(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("target", "part"),
-    [("nowhere", "it is a link to a file that does not exist"), ("settings.json", "Too many levels of symbolic links")],
+    [("nowhere", "is a link to a file that does not exist"), ("settings.json", "Too many levels of symbolic links")],
 )
 def test_a_link_that_leads_nowhere_is_no_absent_file(place: Place, target: str, part: str) -> None:
     for file in (place.project, place.user):

@@ -75,12 +75,12 @@ class Place(click.Path):
             mode = path.stat().st_mode
         except FileNotFoundError:
             if path.is_symlink():
-                self.fail(f"{named(str(path))}: it is a link to what does not exist", param, ctx)
+                self.fail(f"{named(str(path))}: is a link to what does not exist", param, ctx)
             return path
         except OSError as error:
             self.fail(f"{named(str(path))}: {error.strerror}", param, ctx)
         if stat.S_ISDIR(mode) != self.dir_okay:
-            self.fail(f"{named(str(path))}: it is {'no' if self.dir_okay else 'a'} folder", param, ctx)
+            self.fail(f"{named(str(path))}: is {'not ' if self.dir_okay else ''}a directory", param, ctx)
         return path
 
 

@@ -5,6 +5,8 @@ Built from parser events, so that nothing is ever constructed from a tag and no 
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +22,7 @@ DEEPEST = 64
 LARGEST = 50_000  # values, with every alias counted as all that it stands for
 LONGEST = 1024 * 1024  # characters that all aliases together may stand for
 # Say nothing new; those of other types are decided by fields.
+_PAIR = re.compile(r"((?<!\\)(?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _ALLOWED_TAGS = {yaml.ScalarEvent: "str", yaml.SequenceStartEvent: "seq", yaml.MappingStartEvent: "map"}
 
 
@@ -27,7 +30,7 @@ def read(text: str) -> tuple[Node | None, list[Fault]]:
     """The tree of the first document and the faults; the tree is None where the text could not be read to its end."""
     builder = _Builder()
     try:
-        for event in _events(text):
+        for event in _events(_paired(text)):
             builder.take(event)
     except _Stop:
         return None, builder.faults
@@ -36,6 +39,22 @@ def read(text: str) -> tuple[Node | None, list[Fault]]:
     except yaml.YAMLError as error:
         return None, [*builder.faults, Fault(f"not YAML: {error}")]
     return builder.root, builder.faults
+
+
+def _paired(text: str) -> str:
+    """JSON has two escapes for a character beyond U+FFFF where YAML has one: `json.dumps` writes emoji so."""
+    if not _PAIR.search(text):
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+    def joined(found: re.Match[str]) -> str:
+        high, low = int(found[2], 16), int(found[3], 16)
+        return f"{found[1]}\\U{0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF):08x}"
+
+    return _PAIR.sub(joined, text)
 
 
 def _events(text: str) -> Iterator[yaml.Event]:

@@ -105,7 +105,7 @@ def test_what_nobody_means_in_the_environment(doors: Path, planrun: Call, name: 
     """The message names the variable. An empty one is not set."""
     for value in VALUES.values():
         for variable in (f"PLANRUN_RUN_{name.upper()}", f"PLANRUN_{name.upper()}"):
-            result = told(planrun, *CALLS["run"], env={variable: value})
+            result = told(planrun, *CALLS["run"], "-n", env={variable: value})
             named = variable in result.stderr or name in (
                 "plan",
                 "params_file",
