@@ -98,6 +98,11 @@ class Step:
     needs: tuple[str, ...] | None = None
     final: bool = False  # stands under `finally`
 
+    @property
+    def handed_in(self) -> tuple[Field, ...]:
+        """The fields of its output but files, which are taken from where they lie."""
+        return tuple(f for f in self.output if f.type != "file")
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from planrun.core import outputs
 from planrun.core.messages import ToolCall
-from planrun.core.plan import Field, Json, Step
+from planrun.core.plan import Json, Step
 
 ARGUMENTS = ("status", "output", "note", "step_id")
 
@@ -59,7 +59,7 @@ def judge(call: ToolCall, step: Step, others: Container[str]) -> Judgement:
             return GaveUp(note or "the model gave no reason")
         case "done":
             given = arguments.get("output")
-            clean, faults = outputs.validate(_by_model(step), {} if given is None else given)
+            clean, faults = outputs.validate(step.handed_in, {} if given is None else given)
             if faults:
                 listed = "\n".join(f"- {f}" for f in faults)
                 return Refused(f"The output of step {step.id} is not accepted:\n{listed}\n{_due(step)}", output=True)
@@ -69,12 +69,8 @@ def judge(call: ToolCall, step: Step, others: Container[str]) -> Judgement:
             return Refused(f'status must be "done" or "failed", found {found}. Nothing changed.')
 
 
-def _by_model(step: Step) -> tuple[Field, ...]:
-    return tuple(f for f in step.output if f.type != "file")
-
-
 def _due(step: Step) -> str:
-    lines = [f"- {outputs.describe(f)}" for f in _by_model(step)]
+    lines = [f"- {outputs.describe(f)}" for f in step.handed_in]
     return (
         "Call UpdatePlanStep again with output:\n" + "\n".join(lines) if lines else "Call UpdatePlanStep again without output."
     )

@@ -112,11 +112,10 @@ def _ends(text: str, limit: int) -> str:
 
 def _due(step: Step) -> str:
     """What to hand in. The form stands for no value, lest a small model hands in the example."""
-    fields = [f for f in step.output if f.type != "file"]
-    if not fields:
+    if not step.handed_in:
         return 'When it is done, call UpdatePlanStep with {"status": "done"}.'
-    form = ", ".join(f'"{f.name}": <{f.type}>' for f in fields)
-    listed = "\n".join(f"- {outputs.describe(f)}" for f in fields)
+    form = ", ".join(f'"{f.name}": <{f.type}>' for f in step.handed_in)
+    listed = "\n".join(f"- {outputs.describe(f)}" for f in step.handed_in)
     return f'When it is done, call UpdatePlanStep with {{"status": "done", "output": {{{form}}}}}\n{listed}'
 
 

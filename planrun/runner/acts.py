@@ -89,9 +89,8 @@ def _ran(step: Step, call_id: str, finished: Finished, written: str, faults: tup
         status: CallStatus = "timeout" if finished.timed_out else "error"
         text = f"`{_one_line(step.run or '')}` {how_it_ended(finished)}; expected exit code 0.\n{shown or '(no output)'}"
         return CallEnded(call_id, "run", status, seconds, step.id, text)
-    fields = tuple(f for f in step.output if f.type != "file")
     if not faults:
-        output, faults = outputs.from_run(fields, stdout, written)
+        output, faults = outputs.from_run(step.handed_in, stdout, written)
     return CallEnded(call_id, "run", "ok", seconds, step.id, shown, None if faults else output, faults)
 
 
