@@ -24,7 +24,7 @@ class Unclear(ValueError):
 class Search(NamedTuple):
     """In mode `words` every word of `pattern` must occur, literally; in mode `boolean` it has AND, OR, NOT and brackets. Quotes
     make a phrase in both. `last` is an age such as 6h; `since` (from then on) and `before` are dates or ISO 8601 times.
-    A summary has no role, and the step before which it was made."""
+    A summary has no role; its step is the one that it sums up, the newest of several."""
 
     pattern: str
     mode: Mode = "words"
@@ -39,7 +39,7 @@ class Search(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """One record that was found. `level` is a summary's: 0 of messages, higher of summaries."""
+    """One record that was found. `level` is a summary's: 1 of messages, higher of summaries."""
 
     session: str
     record: int

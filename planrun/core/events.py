@@ -147,7 +147,8 @@ class StepChanged:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """Edits that turn the old active context into the new one. `boundary` names the step about to start, where there is one."""
+    """Edits that turn the old active context into the new one. `boundary` names the step about to start, where there is one; `step`
+    the one that a summary sums up, the newest of several."""
 
     type: ClassVar[str] = "compaction"
     strategy: str
@@ -159,6 +160,7 @@ class Compacted:
     tokens_before: int
     tokens_after: int
     boundary: str | None = None
+    step: str | None = None
     messages: tuple[dict[str, Any], ...] | None = None
 
 

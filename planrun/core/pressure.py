@@ -51,11 +51,12 @@ def relieve(state: State, step: Step) -> Action | None:
     note = _summary(state, step, old, trigger, must=must)
     if note is not None or not must:
         return note
-    for bar in (max(1.0, (room.used - room.budget) / state.factor), 1.0):  # first what is enough by itself, then whatever helps
+    over = (room.used - room.budget) / state.factor
+    for bar in (max(1.0, over), 1.0) if over > 0 else (least,):  # first what is enough by itself, then whatever helps
         for name, edits in _last_rungs(parts, len(old), excess):
             if _frees(state.view, edits, bar):
                 return Compact(step.id, name, trigger, edits)
-    return _no_room(state, room, "nothing more can be left out") if room.used > room.budget else None
+    return _no_room(state, room, "nothing more can be left out") if over > 0 else None
 
 
 def _last_rungs(parts: list[Group], old: int, excess: float) -> Iterator[Rung]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from planrun.errors import ConfigError, ContextOverflow, PlanrunError, ProviderError
+from planrun.masking.spellings import SHORTEST
 from planrun.models import overflow, said, waits
 
 Kind = Literal["overflow", "rate", "server", "connection", "timeout", "quota", "auth", "model", "refused", "protocol"]
@@ -114,8 +115,10 @@ def raised(fault: Fault, url: str) -> PlanrunError:
 
 def masked(fault: Fault, secret: str) -> Fault:
     """`fault` with `secret` blotted out of its message, also where the message was cut in the middle of it: some servers
-    repeat the key that they refuse."""
-    text = fault.message.replace(secret, "***") if secret else fault.message
+    repeat the key that they refuse. A short one, such as `x`, is a word of ordinary text and no secret."""
+    if len(secret) < SHORTEST:
+        return fault
+    text = fault.message.replace(secret, "***")
     for length in range(len(secret) - 1, 3, -1):
         text = text.removesuffix(f"{secret[:length]}…") + "***…" if text.endswith(f"{secret[:length]}…") else text
     return replace(fault, message=text)

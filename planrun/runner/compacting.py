@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planrun.core import context, editing
+from planrun.core import compaction, context, editing
 from planrun.core.actions import Compact, Summarise
 from planrun.core.events import Compacted, Event, Noted
 from planrun.core.state import State
@@ -32,7 +32,7 @@ def compacted(state: State, action: Compact) -> Compacted:
     """The record of the edits."""
     after = editing.apply(state.view, action.edits, state.seq + 1)
     replaced = context.count(state.view) - context.count(after) + _edited(state, after)
-    return summarising.record(state, action, action.edits, replaced, after)
+    return compaction.record(state, action, action.edits, replaced, after)
 
 
 def _edited(state: State, after: context.View) -> int:

@@ -10,11 +10,11 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from math import inf
 
-from planrun.core import budget, context, editing, pressure, summaries
-from planrun.core.actions import Compact, Summarise
-from planrun.core.context import Entry, View
-from planrun.core.edits import Edit, Insert
-from planrun.core.events import Compacted, Event, Noted, Purpose, Requested, Responded
+from planrun.core import budget, compaction, context, editing, pressure, summaries
+from planrun.core.actions import Summarise
+from planrun.core.context import Entry
+from planrun.core.edits import Insert
+from planrun.core.events import Event, Noted, Purpose, Requested, Responded
 from planrun.core.messages import compact_json
 from planrun.core.room import window_of
 from planrun.core.state import State
@@ -218,7 +218,7 @@ def committed(state: State, action: Summarise, source: Source, text: str | None)
         line = f"[Records {first} to {last} left the context; ExpandHistory brings them back.]"
         insert = replace(insert, text=line, deterministic=True)
         after = editing.apply(state.view, (insert,), state.seq + 1)
-    yield record(state, action, (insert,), len(source.entries), after)
+    yield compaction.record(state, action, (insert,), len(source.entries), after)
 
 
 def insert_of(source: Source, text: str | None) -> Insert:
@@ -226,22 +226,3 @@ def insert_of(source: Source, text: str | None) -> Insert:
     first, last = source.span
     body = text if text is not None else summaries.digest(source.entries, source.target(summaries.levels(source.level)[0]))
     return Insert(summaries.note(body, first, last), first, last, source.level, deterministic=text is None)
-
-
-def record(state: State, action: Compact | Summarise, edits: tuple[Edit, ...], replaced: int, after: View) -> Compacted:
-    """The record of edits that lead to the view `after`. The whole new list goes along whenever the archive has grown by at least
-    its size since the last copy: the log stays linear, and a reader may begin at the newest such record."""
-    size = sum(len(s.wire) for s in after)
-    copied = state.archived - state.copied_at >= size
-    return Compacted(
-        strategy=action.strategy if isinstance(action, Compact) else "summary",
-        trigger=action.trigger,
-        edits=edits,
-        replaces_count=replaced,
-        messages_before=context.count(state.view),
-        messages_after=context.count(after),
-        tokens_before=round(context.raw_size(state.view) * state.factor),
-        tokens_after=round(context.raw_size(after) * state.factor),
-        boundary=action.step if action.trigger == "boundary" else None,
-        messages=tuple(m.wire() for m in context.messages(after)) if copied else None,
-    )

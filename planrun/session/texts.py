@@ -107,7 +107,7 @@ def doc_of(body: Body, offset: int) -> Doc | None:
             kind: Kind = "message"
             role, text = _text(body.get("role")), message_text(body)
         case "compaction":
-            inserted = inserts(body)
+            inserted = [edit for edit in inserts(body) if number(edit.get("level"))]  # a notice of level 0 says nothing
             kind, text = "summary", "\n\n".join(str(edit["text"]) for edit in inserted)
             level = max((number(edit.get("level")) for edit in inserted), default=None)
         case _:

@@ -99,6 +99,20 @@ def test_every_compaction_frees_something_and_the_archive_is_left_alone(
 
 
 @patient
+@given(histories(), windows, answers, factors, st.booleans())
+def test_within_the_budget_a_rung_that_frees_too_little_is_skipped(
+    view: View, window: int, answer: str | None, factor: float, overflow: bool
+) -> None:
+    """Also after an overflow: no message goes for next to nothing, unless there is no room for it."""
+    over = squeezed(view, window, answer, factor, overflow=overflow)
+    budget = room_of(over.state, STEP).budget
+    system = next(e.raw for e in context.entries(view)) * factor
+    for event in compactions(over.events):
+        if event.strategy != "summary" and event.tokens_before - system < budget - 1:
+            assert event.tokens_before - event.tokens_after >= 0.05 * budget - 1
+
+
+@patient
 @given(histories(), windows, answers, factors)
 def test_the_edits_alone_give_the_same_list_and_twice_is_once(
     view: View, window: int, answer: str | None, factor: float

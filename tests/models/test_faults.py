@@ -215,8 +215,9 @@ def test_what_is_raised() -> None:
     failed = raised(Fault("rate", "slow", status=429), url)
     assert isinstance(failed, ProviderError) and (failed.kind, failed.status) == ("rate", 429)
     assert failed.outcome is Outcome.PROVIDER
-    assert masked(Fault("auth", "wrong key: sk-1"), "sk-1").message == "wrong key: ***"
-    assert masked(Fault("auth", "wrong key"), "").message == "wrong key"
+    assert masked(Fault("auth", "wrong key: sk-123"), "sk-123").message == "wrong key: ***"
+    for none in ("", "x", "EMPTY"):
+        assert masked(Fault("overflow", f"maximum context: {none}"), none).message == f"maximum context: {none}"
     assert masked(Fault("auth", "wrong key: sk-12…"), "sk-123456").message == "wrong key: ***…"
 
 

@@ -11,9 +11,11 @@ import pytest
 
 from planrun.api import read_plan
 from planrun.core import context
+from planrun.core.archive import Search
 from planrun.errors import ContextOverflow, ProviderError, ReplayMismatch
 from planrun.models.base import ModelRequest, Reply, Usage
 from planrun.replaying import replay_of
+from planrun.session import search as searching
 from planrun.testing.crash import Crash
 from planrun.testing.model import call, done, refuse, say
 from tests.core.pressing import SUMMARY
@@ -113,6 +115,20 @@ def test_the_window_that_a_refusal_teaches_holds_from_then_on(tmp_path: Path) ->
     assert [r["maximum"] for r in run.of("limit")] == [5_000]
     assert result.state.windows == {"scripted": 5_000}
     assert {r["trigger"] for r in run.of("compaction")} == {"overflow", "budget"}
+
+
+def test_a_summary_is_found_by_the_step_that_it_sums_up(tmp_path: Path) -> None:
+    talk = lambda n: call("Bash", command=f"echo {n} " + "word " * 200)  # noqa: E731
+    acts = iter([talk(1), done(), talk(2), done(), *(talk(n) for n in range(3, 40)), done()])
+    run = project(tmp_path, step("one"), step("two", context="summary"), step("three", context="summary"), window=5_000)
+    assert ended(run.run(lambda body: say(SUMMARY) if summarises(body) else next(acts))) == OK
+    made = [r for r in run.of("compaction") if r["strategy"] == "summary"]
+    assert [(r["boundary"], r["step"]) for r in made if "boundary" in r] == [("two", "one"), ("three", "two")]
+    inside = [r for r in made if "boundary" not in r]
+    assert inside and {r["step"] for r in inside} == {"three"}
+    for name in ("one", "two", "three"):
+        found = searching.search([run.log], Search("Facts", scope="summary", step=name))
+        assert [h.record for h in sorted(found.hits, key=lambda h: h.record)] == [r["seq"] for r in made if r["step"] == name]
 
 
 def test_each_model_has_its_own_factor_and_window(tmp_path: Path) -> None:

@@ -190,6 +190,13 @@ def test_a_hit_tells_where_it_is(tmp_path: Path) -> None:
     assert numbers(find(path, "timeout", role="user")) == []
 
 
+def test_a_notice_of_what_left_the_context_is_no_summary(tmp_path: Path) -> None:
+    path = write(tmp_path, [compacted(Insert("2 earlier messages left the context", 2, 3, 0), Insert("a summary", 4, 9, 1))])
+    for indexed in (True, False):
+        assert find(path, "earlier messages", indexed=indexed).total == 0
+        assert [hit.level for hit in find(path, "summary", indexed=indexed).hits] == [1]
+
+
 def test_a_snippet_shows_the_match_and_nothing_that_moves_a_cursor(tmp_path: Path) -> None:
     text = f"{'before ' * 300}\x1b[31m the\tNEEDLE\r\n is \u202ehere {'after ' * 300}"
     hit = find(write(tmp_path, [said(text), said("量" * 4000 + "子" + "量" * 4000)]), "needle").hits[0]
