@@ -44,6 +44,15 @@ def normalise_base_url(url: str) -> tuple[str, str | None]:
     return bare, None
 
 
+def checked(url: str) -> str:
+    """`url` as it is. Raises ValueError where it is no address."""
+    try:
+        normalise_base_url(url)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return url
+
+
 def shown(url: str) -> str:
     """The address for people, logs and errors: without user name and password."""
     return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", rf"\1{_HIDDEN}", url, flags=re.DOTALL)

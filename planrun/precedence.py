@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from planrun.core.plan import STRATEGIES, Sandbox, Strategy
 from planrun.core.units import duration, integer, number, shown
 from planrun.errors import ConfigError
-from planrun.settings_file import Loaded, SandboxTable
+from planrun.settings_file import Loaded
+from planrun.settings_form import SandboxTable
 
 T = TypeVar("T")
 # Settings whose option has another name.

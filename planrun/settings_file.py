@@ -1,4 +1,4 @@
-"""`settings.json`: its form, and what is wrong with a file, with its place. Keys that are not planrun's are left alone."""
+"""`settings.json`: what is in a file, and what is wrong with it, with its place. Keys that are not planrun's are left alone."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, ValidationError
 
 from planrun import jsontext
 from planrun.core.hints import nearest
-from planrun.core.rules import rule
-from planrun.core.units import duration, shown, words
-from planrun.endpoint import normalise_base_url
+from planrun.core.units import shown
 from planrun.errors import ConfigError
+from planrun.settings_form import EVENTS, CompactionTable, FileTable, PermissionsTable
 from planrun.textfile import Missing, Unreadable, decode, read_bytes
 
 _NEAR = 0.8
@@ -34,130 +32,14 @@ _EXPECTED = {
     "float_type": "a number",
 }
 _LONGEST = 60  # characters of a name that is compared with ours, or shown
-EVENTS = (
-    "session_start",
-    "session_end",
-    "step_start",
-    "step_end",
-    "pre_tool_use",
-    "post_tool_use",
-    "post_tool_use_failure",
-    "permission_denied",
-    "pre_compact",
-    "post_compact",
-)
-
-
-def _seconds(value: object) -> object:
-    """A number is seconds already; text is a time such as 90m."""
-    return duration(value) if isinstance(value, str) else value
-
-
-def _hooks(value: object) -> object:
-    items = value if isinstance(value, list) else [value]
-    return [{"command": item} if isinstance(item, str) else item for item in items]
-
-
-def _command(value: str) -> str:
-    if not value.strip() or "\0" in value:
-        raise ValueError("expected a command without NUL characters")
-    return value
-
-
-def _address(value: str) -> str:
-    try:
-        normalise_base_url(value)
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
-    return value
-
-
-def _sandbox(value: object) -> object:
-    return {"type": value} if isinstance(value, str) else value
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True, alias_generator=to_camel)
-
-
-class _Own(_Table):
-    """A table that is all planrun's: other keys are faults."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel)
-
-
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, allow_inf_nan=False)]
-Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Percent = Annotated[float, Field(ge=0, le=100)]
-Rule = Annotated[str, AfterValidator(rule)]
-Name = Annotated[str, AfterValidator(words)]
-Command = Annotated[str, AfterValidator(_command)]
-
-
-class OverrideTable(_Own):
-    context: int | None = Field(default=None, ge=1)
-    max_output: int | None = Field(default=None, ge=1)
-    input_price: Price | None = None
-    output_price: Price | None = None
-    cached_price: Price | None = None
-
-
-class PermissionsTable(_Table):
-    allow: list[Rule] = []
-    ask: list[Rule] = []
-    deny: list[Rule] = []
-
-
-class HookTable(_Own):
-    command: Command
-    timeout: Seconds = 5.0
-    fail_closed: bool = False
-
-
-class LimitsTable(_Own):
-    model_config = ConfigDict(alias_generator=None)
-
-    cost_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    tokens: int | None = Field(default=None, ge=1)
-    time: Seconds | None = None
-    turns: int | None = Field(default=None, ge=1)
-
-
-class CompactionTable(_Table):
-    summarize_token_percent: Percent | None = Field(default=None, gt=0)
-    min_reclaim_percent: Percent | None = None
-    tail_percent: Percent | None = None
-    estimator: Name | None = None
-
-
-class SandboxTable(_Own):
-    type: Literal["bwrap"] = "bwrap"
-    network: bool = False
-
-
-class FileTable(_Table):
-    """All keys are optional: what a file does not say is None."""
-
-    model: Name | None = None
-    base_url: Annotated[str, AfterValidator(_address)] | None = None
-    plan_context_strategy: Literal["compact", "clear", "summary", "keep"] | None = None
-    model_overrides: dict[str, OverrideTable] | None = None
-    permissions: PermissionsTable | None = None
-    hooks: dict[str, Annotated[list[HookTable], BeforeValidator(_hooks)]] | None = None
-    limits: LimitsTable | None = None
-    compaction: CompactionTable | None = None
-    summary_model: Name | None = None
-    sandbox: Annotated[SandboxTable, BeforeValidator(_sandbox)] | None = None
-    mcp_servers: dict[str, dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """One settings file: `name` is how messages call it, `keys` the keys that it sets."""
+    """One settings file: `name` is how messages call it."""
 
     name: str
     table: FileTable
-    keys: frozenset[str]
 
 
 def load(path: Path) -> Loaded | None:
@@ -196,7 +78,7 @@ def parse(data: bytes, name: str) -> Loaded:
         faults += [_words(detail) for detail in error.errors(include_url=False)]
     if faults:
         raise ConfigError("\n".join(_told(name, faults, places)))
-    return Loaded(name, table, frozenset(map(str, value)))
+    return Loaded(name, table)
 
 
 def _told(

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from planrun.core.units import duration, integer, number, shown, words
-from planrun.endpoint import normalise_base_url
-from planrun.errors import ConfigError, named
+from planrun.endpoint import checked
+from planrun.errors import named
 from planrun.session.texts import name as named_session
 
 
@@ -84,17 +84,9 @@ class Place(click.Path):
         return path
 
 
-def _address(value: object) -> str:
-    try:
-        normalise_base_url(str(value))
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
-    return str(value)
-
-
 PATH = Kind("PATH", _path)
 COUNT, USD = Kind("N", _positive(integer)), Kind("USD", _positive(number))
 TIME, TEXT, PAIR = Kind("TIME", duration), Kind("TEXT", words), Kind("NAME=VALUE", _pair)
-SESSION, URL = Kind("ID", named_session), Kind("URL", _address)
+SESSION, URL = Kind("ID", named_session), Kind("URL", lambda value: checked(str(value)))
 FILE = Place(dir_okay=False)
 FOLDER = Place(file_okay=False)

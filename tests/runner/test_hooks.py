@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planrun.models.base import Reply
-from planrun.settings_file import EVENTS
+from planrun.settings_form import EVENTS
 from planrun.testing.crash import MOMENTS, Crash, Moment
 from planrun.testing.model import call, done, failed
 from tests.runner.driving import Project, Wire, again, ask, ended, reason, shell, statuses, step
