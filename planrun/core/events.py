@@ -14,7 +14,6 @@ from planrun.core.plan import Json
 FORMAT = 1
 StepStatus = Literal["todo", "in_progress", "done", "failed", "skipped", "blocked"]
 FailureReason = Literal["step_failed", "verify_failed", "output_invalid", "stuck", "turn_limit"]
-ApprovalDecision = Literal["asked", "approved", "denied"]
 Purpose = Literal["step", "summary", "background"]  # background: a summary that is made beside the run
 
 
@@ -147,8 +146,7 @@ class StepChanged:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """Edits that turn the old active context into the new one. `boundary` names the step about to start, where there is one; `step`
-    the one that a summary sums up, the newest of several."""
+    """Edits that turn the old active context into the new one. `boundary` is the step about to start, `step` the newest summed up."""
 
     type: ClassVar[str] = "compaction"
     strategy: str
@@ -166,11 +164,10 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A question to a human, or its answer, bound to one subject: a call id or `before`/`after` a step, and to the
-    digest of what exactly was asked."""
+    """A question to a human or its answer: on one `subject`, a call id or `before:STEP`, and on what exactly has this `digest`."""
 
     type: ClassVar[str] = "approval"
-    decision: ApprovalDecision
+    decision: Literal["asked", "approved", "denied"]
     subject: str
     step: str
     digest: str
