@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 from planrun.core import context, room
 from planrun.core.events import LimitNeared, Purpose, Requested, Responded, Said
 from planrun.core.messages import Message
+from planrun.core.records import Record
 from planrun.core.state import PlanReader, State
 from planrun.errors import ConfigError, ContextOverflow, PlanrunError, ProviderError
 from planrun.models.base import Reply, Usage
@@ -18,20 +19,27 @@ from planrun.models.replay import Accepts, Recorded, ReplayModel
 from planrun.session.following import follow
 from planrun.session.store import records
 
+Messages = Callable[[int], list[dict[str, Any]]]  # those that the request of a record carried, in wire form
 
-def replay_of(path: Path, replies: int, read_plan: PlanReader, **more: Accepts) -> ReplayModel:
-    """Answers from the log at `path`, in their order; the first `replies` answers to steps, and the summaries before the last of
-    them, were given before. `more` is for the ReplayModel. Raises ConfigError where there is no such file, SessionDamaged where it cannot be read as a log."""
+
+def replay_of(path: Path, replies: int, read_plan: PlanReader) -> ReplayModel:
+    """Answers from the log at `path`. Raises ConfigError where there is no such file, SessionDamaged where it cannot be read as a log."""
     if not path.is_file():
         raise ConfigError(f"there is no recording {path}; `model: replay:FILE` names a session log, beside the plan")
-    exchanges = list(_exchanges(path))
+    return replay(records(path), replies, partial(_messages, path, read_plan))
+
+
+def replay(recording: Iterable[Record], replies: int, messages: Messages, **more: Accepts) -> ReplayModel:
+    """Answers from the records of a session, in their order; the first `replies` answers to steps, and the summaries before the last
+    of them, were given before. `more` is for the ReplayModel."""
+    exchanges = list(_exchanges(recording))
     steps = [e for e in exchanges if e.request.purpose == "step" and e.replayed]
     given = [at for at, e in enumerate(steps, 1) if e.error is None][:replies]
     skipped = given[-1] if given else 0
     last = steps[skipped - 1].over if skipped else 0
     rest = [e for e in exchanges if e.request.purpose != "step" and e.replayed and (e.over is None or e.over > (last or 0))]
     summaries = [_recorded_summary(e, steps[skipped:]) for e in rest]
-    return ReplayModel([_recorded(path, e, read_plan) for e in steps[skipped:]], summaries, **more)
+    return ReplayModel([_recorded(e, messages) for e in steps[skipped:]], summaries, **more)
 
 
 def window_of(path: Path, read_plan: PlanReader) -> int | None:
@@ -70,11 +78,11 @@ class _Exchange:
         return self.error is None or self.window is not None or self.request.purpose == "summary"
 
 
-def _exchanges(path: Path) -> Iterator[_Exchange]:
+def _exchanges(recording: Iterable[Record]) -> Iterator[_Exchange]:
     """In the order of the requests but for those beside the run, which come when they are over."""
     under_way: dict[bool, _Exchange] = {}  # beside the run or not
     done: _Exchange | None = None
-    for record in records(path):
+    for record in recording:
         match record.event:
             case LimitNeared(limit="window", maximum=window) if done is not None:
                 done = replace(done, window=window)
@@ -98,11 +106,9 @@ def _given(*exchanges: _Exchange | None) -> Iterator[_Exchange]:
     return (e for e in exchanges if e is not None)
 
 
-def _recorded(path: Path, exchange: _Exchange, read_plan: PlanReader) -> Recorded:
-    messages = partial(_messages, path, exchange.seq, read_plan)
-    return Recorded(
-        exchange.request.digest, exchange.error or _reply(exchange.said, exchange.report), messages, seq=exchange.seq
-    )
+def _recorded(exchange: _Exchange, messages: Messages) -> Recorded:
+    reply = exchange.error or _reply(exchange.said, exchange.report)
+    return Recorded(exchange.request.digest, reply, partial(messages, exchange.seq), seq=exchange.seq)
 
 
 def _recorded_summary(exchange: _Exchange, steps: list[_Exchange]) -> Recorded:
@@ -121,8 +127,8 @@ def _reply(said: Message | None, report: Responded | None) -> Reply:
     return Reply(said, report.finish_reason, report.refusal, counts, report.model, report.retries)
 
 
-def _messages(path: Path, seq: int, read_plan: PlanReader) -> list[dict[str, Any]]:
-    """The messages that the request of record `seq` carried, folded anew when somebody asks."""
+def _messages(path: Path, read_plan: PlanReader, seq: int) -> list[dict[str, Any]]:
+    """Folded anew when somebody asks."""
     before = State()
     for record, state in follow(path, read_plan):
         if record.seq == seq:

@@ -28,14 +28,13 @@ def outcome(expected: State, found: State) -> Iterator[str]:
 
 def effects(whole: Whole, given: int, found: Resume) -> Iterator[str]:
     """Each call ran as often as in the whole run; one that was cut off and may be repeated, once more."""
+    names = {r.event.call_id: r.event.name for r in whole.records if isinstance(r.event, CallStarted)}
     expected = Counter(r.event.call_id for r in whole.records if isinstance(r.event, CallStarted))
     before = Counter(r.event.call_id for r in whole.records[:given] if isinstance(r.event, CallStarted))
     after = found.world.executed if found.world else Counter()
     repeated = {c for c in found.given.in_flight if c in after}
     for call_id in sorted(expected.keys() | after.keys()):
-        name = next(
-            (r.event.name for r in whole.records if isinstance(r.event, CallStarted) and r.event.call_id == call_id), ""
-        )
+        name = names.get(call_id, "")
         times, due = before[call_id] + after[call_id], expected[call_id] + (call_id in repeated)
         if times != due or (call_id in repeated and name not in _repeatable()):
             yield f"{name} ({call_id}) was asked for {times} times, expected {expected[call_id]}"

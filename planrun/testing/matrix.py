@@ -5,7 +5,7 @@
 
 Nothing of the session is run: its model, tools, commands, checks, hooks and people answer what is on record (`recorded`), in
 a folder of its own. So anybody can test a plan with a session that it made. The time it takes grows with the square of the
-number of records."""
+number of records, as each cut is resumed to the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from planrun import api
-from planrun.core import names, prompts, summaries
+from planrun.core import context, names, prompts, summaries
 from planrun.core.events import Compacted, Noted, Requested, Said
 from planrun.core.messages import Message, compact_json
 from planrun.core.records import Record
@@ -26,7 +26,7 @@ from planrun.core.state import Spend, State
 from planrun.errors import PlanrunError, ReplayMismatch, SessionDamaged
 from planrun.models.base import ModelRequest, Reply
 from planrun.models.replay import Recorded, ReplayModel
-from planrun.replaying import replay_of
+from planrun.replaying import replay
 from planrun.session.following import follow
 from planrun.session.reader import GENESIS, line_digest
 from planrun.settings import Flags
@@ -64,6 +64,10 @@ class Whole:
     records: list[Record]
     states: list[State]
     end: State = field(default_factory=State)
+
+    def messages(self, seq: int) -> list[dict[str, Any]]:
+        """What the request of record `seq` carried."""
+        return [m.wire() for m in context.messages(self.states[seq - 1].view)]
 
 
 def matrix(path: Path, only: Container[int] | None = None) -> Iterator[Cut]:
@@ -181,8 +185,8 @@ class Resume:
         return bool(now == then)
 
 
-def _without_numbers(messages: list[dict[str, Any]]) -> list[str]:
-    return [re.sub(r"\d+", "#", compact_json(m)) for m in messages]
+def _without_numbers(messages: list[dict[str, Any]]) -> str:
+    return re.sub(r"\d+", "#", compact_json(messages))
 
 
 class _Answers:
@@ -221,7 +225,7 @@ def _resumed(whole: Whole, number: int, where: Where) -> Resume | str:
     log.write_bytes(b"".join(line + b"\n" for line in whole.lines[: number - 1]) + end)
     found = Resume(whole.states[given], whole.records, answered(whole.records[:given]))
     found.world = RecordedWorld(whole.records, given)
-    recorded = replay_of(whole.path, whole.states[given].replies, api.read_plan, accepts=found.accepts)
+    recorded = replay(whole.records, whole.states[given].replies, whole.messages, accepts=found.accepts)
     model = _Answers(recorded, found)
     public, options = whole.states[-1].settings, whole.states[-1].options
     until = options.get("until")
