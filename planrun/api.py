@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from planrun import building, planfile, resuming
-from planrun.building import all_tools, masker, read_plan
+from planrun.building import all_tools, masker
 from planrun.core import room
 from planrun.core.budget import limits_in_force
 from planrun.core.events import FORMAT, Event, Noted, Session
@@ -26,6 +26,7 @@ from planrun.front import Ask, Front, Result, Seams
 from planrun.masking import inputs
 from planrun.models.base import Model
 from planrun.params import typed
+from planrun.planfile import read_plan
 from planrun.runner.loop import Runner
 from planrun.runner.signals import Signals
 from planrun.runner.world import Price

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
-from planrun import planfile
 from planrun.core import names
 from planrun.core.events import Session
 from planrun.core.messages import compact_json
@@ -21,6 +19,7 @@ from planrun.front import Ask, Front
 from planrun.masking.masker import Masker
 from planrun.masking.spellings import SHORTEST
 from planrun.models.base import Model
+from planrun.planfile import read_plan
 from planrun.policy.permissions import Permissions, Rule, parse_rule
 from planrun.runner.acts import RealActs
 from planrun.runner.signals import Signals
@@ -45,16 +44,6 @@ def all_tools() -> tuple[Tool, ...]:
 def tool_sizes() -> dict[str, int]:
     """Tokens of each tool's schema, uncalibrated, as the first record of a session keeps them."""
     return {t.name: round(raw_tokens(compact_json(schema(t)))) for t in all_tools()}
-
-
-def read_plan(header: Session) -> Plan:
-    """The plan of a session record, from the text in it alone. Raises PlanInvalid."""
-    return _plan(header.plan, header.plan_path, tuple(header.files.items()))
-
-
-@lru_cache(maxsize=8)  # many sessions have one plan, and a run asks for its own more than once
-def _plan(text: str, path: str, files: tuple[tuple[str, str], ...]) -> Plan:
-    return planfile.parse(text, path, dict(files)).plan
 
 
 def free_path(store: Store, session: str) -> Path:

@@ -20,6 +20,7 @@ from planrun.core.state import State
 from planrun.errors import EXIT_CODES, Outcome
 from planrun.front import Front, Seams
 from planrun.manual import acting, asks_model
+from planrun.planfile import read_plan
 from planrun.runner.loop import Runner
 from planrun.runner.summarising import source_of, written
 from planrun.session import log as logs
@@ -36,7 +37,7 @@ def fork(
     path: Path, session: str | None, front: Front, *, flags: Flags, environ: Mapping[str, str], seams: Seams = Seams()
 ) -> tuple[Path, State]:
     """Start a session named `session`, to be resumed; returns its log and its state. The one at `path` is only read."""
-    old = latest(path, building.read_plan)
+    old = latest(path, read_plan)
     header, plan = resuming.header_of(old, path)
     settings = resuming.settings_of(old, path, flags, environ)
     target = building.free_path(Store(path.parent), new_id() if session is None else session)

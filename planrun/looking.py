@@ -36,6 +36,7 @@ from planrun.core.state import State
 from planrun.core.using import Observer, Use
 from planrun.errors import UsageError
 from planrun.front import Ask, Front
+from planrun.planfile import read_plan
 from planrun.runner import asking
 from planrun.runner.loop import Runner
 from planrun.runner.signals import Signals
@@ -49,7 +50,7 @@ def sent(path: Path, *, turn: int | None = None, step: str | None = None) -> See
     the log up to that record. Raises UsageError where there is no such request."""
     state = before = State()
     count, found = 0, None
-    for record, state in follow(path, building.read_plan):
+    for record, state in follow(path, read_plan):
         event = record.event
         if isinstance(event, Requested) and event.purpose == "step":
             count += 1
@@ -84,7 +85,7 @@ def _seen(state: State, step: Step, logged: int, request: Sent | None = None, be
 def use_of(path: Path) -> Use:
     """How the session has used its context so far."""
     state, observer = State(), Observer()
-    for record, state in follow(path, building.read_plan):
+    for record, state in follow(path, read_plan):
         observer(record, state)
     return observer.use(state)
 
@@ -92,7 +93,7 @@ def use_of(path: Path) -> Use:
 def upcoming(path: Path, flags: Flags, environ: Mapping[str, str]) -> Seen:
     """What the model would see next: the run goes on in memory, as a plain `planrun resume` would, as far as it gets without
     acting on anything. Nothing is written and no hook is asked."""
-    state = latest(path, building.read_plan)
+    state = latest(path, read_plan)
     _, plan = resuming.header_of(state, path)
     settings = resuming.settings_of(state, path, flags, environ)
     rehearsal = _rehearsal(path, state, settings, environ)

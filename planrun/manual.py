@@ -18,6 +18,7 @@ from planrun.core.state import State
 from planrun.core.strategies import manual
 from planrun.errors import NeedsHuman
 from planrun.front import Front, Seams
+from planrun.planfile import read_plan
 from planrun.runner import by_hand, hooking
 from planrun.runner.loop import Runner
 from planrun.runner.signals import Signals
@@ -52,7 +53,7 @@ class Compaction:
 
 def preview(path: Path, wanted: Wanted) -> Compaction:
     """What `compact` would do, as far as that can be told without a model. Nothing is written. Raises NeedsHuman."""
-    state = latest(path, building.read_plan)
+    state = latest(path, read_plan)
     resuming.header_of(state, path)
     return _planned(state, path, wanted)[1]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from planrun import planfile
-from planrun.building import as_recorded, masker, read_plan
+from planrun.building import as_recorded, masker
 from planrun.core import pairing, seen
 from planrun.core.events import FORMAT, Event, Noted, Session, StepChanged
 from planrun.core.fold import apply
@@ -20,6 +20,7 @@ from planrun.core.state import State
 from planrun.counting import counter
 from planrun.errors import ConfigError, PlanChanged, SessionDamaged, UsageError
 from planrun.front import Ask
+from planrun.planfile import read_plan
 from planrun.session import lock, snapshot
 from planrun.session import log as logs
 from planrun.session.following import folded

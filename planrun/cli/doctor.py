@@ -84,13 +84,13 @@ def _log(name: str, store: Store) -> Path:
 
 def _checked(paths: list[Path], store: Store, format: str) -> bool:
     """Examine, and print what was found. True where something is damaged."""
-    from planrun.building import read_plan
     from planrun.cli.printing import complain, say, say_json
     from planrun.core.names import SPILL
     from planrun.doctor.findings import Finding, Report
     from planrun.doctor.folder import Saved, beside
     from planrun.doctor.log import examine
     from planrun.errors import SessionDamaged
+    from planrun.planfile import read_plan
     from planrun.views import doctor as view
 
     here, saved, reports = Path.cwd(), Saved(), []
@@ -114,10 +114,10 @@ def _checked(paths: list[Path], store: Store, format: str) -> bool:
 
 def _repaired(path: Path, output: Path | None, format: str) -> bool:
     """Write the copy, examine it, and print what came of it. True where it is no session that can go on."""
-    from planrun.building import read_plan
     from planrun.cli.printing import complain, say, say_json
     from planrun.doctor.log import examine
     from planrun.doctor.repair import repair
+    from planrun.planfile import read_plan
     from planrun.session.lock import busy, writer
     from planrun.views import doctor as view
     from planrun.views.words import one_line, plural

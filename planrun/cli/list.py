@@ -20,16 +20,16 @@ def command(session_dir: Path | None, format: str) -> None:
     planrun list
     planrun list --format json
     """
-    from planrun import api
     from planrun.cli.finding import store_of
     from planrun.cli.printing import complain, say, say_json
+    from planrun.planfile import read_plan
     from planrun.views.listing import as_json, row, table
     from planrun.views.words import plural
 
     store = store_of(session_dir)
     found = store.all()[::-1]
     unreadable = len(list(store.folder.glob("*.jsonl"))) - len(found)
-    rows = [row(f, api.read_plan) for f in found]
+    rows = [row(f, read_plan) for f in found]
     if format == "json":
         say_json({"sessions": [as_json(r) for r in rows], "unreadable": unreadable})
     elif rows:

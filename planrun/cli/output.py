@@ -25,14 +25,15 @@ def command(session: str | None, name: str | None, session_dir: Path | None) -> 
     planrun output 20260131-0915 survey.version
     planrun output 20260131-0915 survey
     """
-    from planrun import api
     from planrun.cli.finding import find, store_of
     from planrun.cli.printing import raw
     from planrun.core.messages import compact_json
+    from planrun.planfile import read_plan
+    from planrun.session.following import latest
     from planrun.views.values import value_of
     from planrun.views.words import block
 
-    value = value_of(api.load(find(session, store_of(session_dir))), name)
+    value = value_of(latest(find(session, store_of(session_dir)), read_plan), name)
     if not isinstance(value, str):
         raw(f"{compact_json(value)}\n".encode())
     elif sys.stdout is not None and sys.stdout.isatty():

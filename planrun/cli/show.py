@@ -27,17 +27,22 @@ def command(session: str | None, with_context: bool, session_dir: Path | None, f
     planrun show 20260131-0915 --format json
     planrun show --context
     """
-    from planrun import api, looking
     from planrun.cli.finding import find, store_of
     from planrun.cli.printing import say, say_json
+    from planrun.planfile import read_plan
+    from planrun.session.following import latest
     from planrun.session.lock import writer
     from planrun.views import use as used
     from planrun.views.result import result
     from planrun.views.show import show
 
     path = find(session, store_of(session_dir))
-    use = looking.use_of(path) if with_context else None
-    state = use.state if use is not None else api.load(path)
+    use = None
+    if with_context:
+        from planrun import looking  # it loads all that a run needs
+
+        use = looking.use_of(path)
+    state = use.state if use is not None else latest(path, read_plan)
     if format == "json":
         more = {"context": used.as_json(use)} if use is not None else {}
         say_json({**result(state, path), **more})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from functools import cache
 
 # By name: `_TOKENS` after a boundary and before one, in runs of at least `_RUN` characters out of A-Z a-z 0-9 _ -.
 _TOKENS = {
@@ -72,7 +73,6 @@ _KEY_LINE = r"(?:\\+[nrt]|[\s\"',>|#*\\]|(?:Proc-Type|DEK-Info|Version|Comment|C
 _PRIVATE_KEY = re.compile(
     rf"-----BEGIN [A-Z0-9 ]{{0,30}}PRIVATE KEY(?: BLOCK)?-----({_KEY_LINE}*+)(-----END [A-Z0-9 ]{{0,30}}-----)?"
 )
-_TOKEN = re.compile("|".join(f"{_BEFORE}(?P<{n.replace('-', '_')}>{form})(?![A-Za-z0-9_])" for n, form in _TOKENS.items()))
 _AT = {name: re.compile(form) for name, form in _PLACES.items()}
 _MARKS = {
     "aws-secret-key": ("SECRET_ACCESS_KEY", "secret_access_key", "ecretAccessKey"),
@@ -103,7 +103,7 @@ def spans(text: str) -> Iterator[Span]:
     if len(text) < _SHORTEST:
         return
     for start in _starts(text):
-        found = _TOKEN.match(text, start)
+        found = _token().match(text, start)
         if found is not None and not _repeated(found[0]):
             yield *found.span(), (found.lastgroup or "").replace("_", "-")
     for name, marks in _MARKS.items():
@@ -119,6 +119,12 @@ def spans(text: str) -> Iterator[Span]:
 def possible(text: str) -> bool:
     """Whether there may be a token in the text, or in one of which this is the JSON; cheap, as every record is asked."""
     return next(_starts(text), None) is not None or any(mark in text for mark in _PLACED)
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    """Any token. Made when there may be one for the first time: it takes longer than all else that is loaded here."""
+    return re.compile("|".join(f"{_BEFORE}(?P<{n.replace('-', '_')}>{form})(?![A-Za-z0-9_])" for n, form in _TOKENS.items()))
 
 
 def _span(found: re.Match[str], name: str) -> Span:

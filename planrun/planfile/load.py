@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
+from planrun.core.events import Session
 from planrun.core.plan import Plan
 from planrun.errors import Fault, PlanInvalid
 from planrun.planfile.build import build, outside
@@ -68,6 +70,16 @@ def parse(data: str | bytes, path: str, files: Mapping[str, str] | None) -> Load
     if plan is None or report.faults:
         raise PlanInvalid(path, list(dict.fromkeys(report.faults)))
     return LoadedPlan(plan, text, prompts, _digest(text, prompts))
+
+
+def read_plan(header: Session) -> Plan:
+    """The plan of a session record, from the text in it alone. Raises PlanInvalid."""
+    return _plan(header.plan, header.plan_path, tuple(header.files.items()))
+
+
+@lru_cache(maxsize=8)  # many sessions have one plan, and a run asks for its own more than once
+def _plan(text: str, path: str, files: tuple[tuple[str, str], ...]) -> Plan:
+    return parse(text, path, dict(files)).plan
 
 
 def _digest(text: str, files: Mapping[str, str]) -> str:

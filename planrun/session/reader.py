@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import jsonlines
-
 from planrun.core.messages import compact_json, well_formed
 from planrun.core.records import Record, decode
 from planrun.errors import SessionDamaged
@@ -53,6 +51,8 @@ class Reader:
         self._line = b""
 
     def __iter__(self) -> Iterator[Record]:
+        import jsonlines  # a new session has nothing to read, and this takes longer to load than most logs to be read
+
         self._file.seek(self.offset)
         with open(self._file.fileno(), "rb", buffering=1 << 20, closefd=False) as buffered:
             reader = jsonlines.Reader(self._lines(buffered), loads=json.loads)  # exact numbers, whatever is installed
