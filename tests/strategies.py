@@ -9,7 +9,6 @@ from dataclasses import MISSING, fields
 from types import NoneType, UnionType
 from typing import Any, ForwardRef, Literal, Union, get_args, get_origin, get_type_hints
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from planrun.core.context import Entry, Segment, View
@@ -35,8 +34,6 @@ from planrun.core.events import (
 from planrun.core.messages import Message, ToolCall
 from planrun.core.plan import Json, Plan, Step
 from planrun.core.records import TYPES, Record
-
-patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure
 
 Draw = st.DrawFn
 STEPS = ("one", "two", "three")

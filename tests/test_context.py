@@ -16,7 +16,7 @@ from planrun.core.messages import Message, Origin, ToolCall, compact_json
 from planrun.core.plan import Strategy
 from planrun.core.strategies import boundary
 from tests.pairs import Wire, problems
-from tests.strategies import conversations, patient
+from tests.strategies import conversations
 
 STRATEGIES: tuple[Strategy, ...] = ("keep", "compact", "clear", "summary")
 strategies = st.sampled_from(STRATEGIES)
@@ -44,19 +44,16 @@ def compacted(strategy: Strategy, view: View) -> View:
     return editing.apply(view, boundary.edits(strategy, view))
 
 
-@patient
 @given(conversations(broken=True))
 def test_faults_are_what_a_strict_endpoint_would_refuse(view: View) -> None:
     assert bool(pairing.faults(view)) == bool(problems(wires(view), alternate=True))
 
 
-@patient
 @given(conversations())
 def test_what_the_runner_leaves_may_be_sent_with_the_next_task(view: View) -> None:
     assert pairing.faults(context.add(view, "next", TASK)) == []
 
 
-@patient
 @given(strategies, conversations())
 def test_a_strategy_keeps_pairs_whole_and_is_never_longer(strategy: Strategy, view: View) -> None:
     before = wires(view)
@@ -69,7 +66,6 @@ def test_a_strategy_keeps_pairs_whole_and_is_never_longer(strategy: Strategy, vi
     assert wires(view) == before
 
 
-@patient
 @given(strategies, conversations())
 def test_twice_is_once(strategy: Strategy, view: View) -> None:
     edits = boundary.edits(strategy, view)
@@ -78,14 +74,12 @@ def test_twice_is_once(strategy: Strategy, view: View) -> None:
     assert editing.apply(once, edits) == once
 
 
-@patient
 @given(conversations())
 def test_keep_is_the_identity(view: View) -> None:
     assert boundary.edits("keep", view) == ()
     assert compacted("keep", view) is view
 
 
-@patient
 @given(conversations(), conversations())
 def test_what_was_elided_stays_with_the_same_bytes(view: View, later: View) -> None:
     moved = tuple(
@@ -97,13 +91,11 @@ def test_what_was_elided_stays_with_the_same_bytes(view: View, later: View) -> N
     assert context.wire(again).startswith(context.wire(once)[:-1])
 
 
-@patient
 @given(conversations())
 def test_clear_leaves_the_system_message_alone(view: View) -> None:
     assert [m.role for m in context.messages(compacted("clear", view))] == ["system"]
 
 
-@patient
 @given(conversations())
 def test_compact_touches_nothing_but_results_and_long_arguments(view: View) -> None:
     for old, new in zip(context.entries(view), context.entries(compacted("compact", view)), strict=True):
@@ -118,7 +110,6 @@ def test_compact_touches_nothing_but_results_and_long_arguments(view: View) -> N
             assert new.message.content == context.placeholder(old)
 
 
-@patient
 @given(conversations(), st.lists(st.integers(1, 60)), st.integers(1, 60), st.integers(1, 60))
 def test_cached_sizes_and_digests_are_those_of_the_messages(view: View, some: list[int], first: int, last: int) -> None:
     edited = editing.apply(view, (Elide(tuple(some)), Shorten(tuple(some)), Drop(first, last)))
@@ -130,7 +121,6 @@ def test_cached_sizes_and_digests_are_those_of_the_messages(view: View, some: li
     assert context.raw_size(edited) == context.raw_size(fresh)
 
 
-@patient
 @given(conversations(), st.lists(st.integers(1, 60)), st.lists(st.tuples(st.integers(2, 60), st.integers(0, 9)), max_size=3))
 def test_just_the_named_records_are_edited_whatever_notes_stand_between(
     view: View, some: list[int], notes: list[tuple[int, int]]

@@ -16,13 +16,12 @@ from planrun.core.messages import Message, ToolCall, compact_json
 from planrun.core.plan import Json
 from planrun.core.records import decode, encode
 from planrun.session.reader import read_record
-from tests.strategies import events, patient, values
+from tests.strategies import events, values
 
 CUT = encode(Compacted("compact", "boundary", (), 1, 5, 4, 90, 70))
 CALLS = {"type": "message", "role": "assistant", "content": None, "origin": "model"}
 
 
-@patient
 @given(events)
 def test_every_event_survives_its_record(event: Event) -> None:
     body = {"seq": 1, **encode(event), "timestamp": 2.5, "prev": "0"}
@@ -39,7 +38,6 @@ def test_an_unknown_type_is_kept_as_it_stands() -> None:
     assert encode(event) == body
 
 
-@patient
 @given(events.filter(lambda e: not isinstance(e, Unknown)), st.data())
 def test_a_field_of_the_contract_must_be_there(event: Event, data: st.DataObject) -> None:
     needed = [f.name for f in fields(event) if f.default is MISSING and f.default_factory is MISSING]
@@ -48,7 +46,6 @@ def test_a_field_of_the_contract_must_be_there(event: Event, data: st.DataObject
         decode({k: v for k, v in encode(event).items() if k != name})
 
 
-@patient
 @given(events.filter(lambda e: not isinstance(e, Unknown)), st.data(), values)
 def test_a_field_of_another_type_is_no_record(event: Event, data: st.DataObject, other: Json) -> None:
     """Whatever a line holds, it is a record of the types that the fold relies on, or it is refused."""

@@ -193,7 +193,7 @@ def test_any_bytes(data: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_mutation(data: st.DataObject) -> None:
     """Lines dropped, doubled, moved or replaced, characters put in: a plan or PlanInvalid, never anything else."""
     lines = FULL.split("\n")

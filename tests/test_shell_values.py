@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planrun.core.expressions import ExpressionError, Scope, for_shell, shell_fault
@@ -64,7 +64,7 @@ NASTY = st.one_of(
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 @pytest.mark.parametrize(("command", "expected"), SAFE_COMMANDS)
 @given(value=NASTY)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12)
 def test_no_value_becomes_shell_code(shell: str, command: str, expected: str, value: str) -> None:
     assert shell_fault(command) is None
     text, variables = for_shell(command, Scope({"v": value}, {}, {}))

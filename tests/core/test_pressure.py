@@ -31,7 +31,6 @@ from tests.core.pressing import (
     window_for,
 )
 from tests.pairs import problems
-from tests.strategies import patient
 
 windows = st.one_of(st.integers(1, 3_000), st.integers(3_000, 60_000))
 answers = st.sampled_from([None, SUMMARY])
@@ -47,7 +46,6 @@ def squeezed(view: View, window: int, answer: str | None, factor: float, *, over
     return relieved(overflowing(state) if overflow else state, lambda action: answer)
 
 
-@patient
 @given(histories(), windows, answers, factors, st.booleans())
 def test_it_ends_within_the_budget_or_with_an_explicit_outcome(
     view: View, window: int, answer: str | None, factor: float, overflow: bool
@@ -62,7 +60,6 @@ def test_it_ends_within_the_budget_or_with_an_explicit_outcome(
         assert sum(e.raw for e in context.entries(least) if e.message.role != "system") * factor > room.budget
 
 
-@patient
 @given(histories(), windows, answers, factors, st.booleans())
 def test_whatever_goes_the_list_can_be_sent(view: View, window: int, answer: str | None, factor: float, overflow: bool) -> None:
     over = squeezed(view, window, answer, factor, overflow=overflow)
@@ -70,7 +67,6 @@ def test_whatever_goes_the_list_can_be_sent(view: View, window: int, answer: str
     assert pairing.faults(over.state.view) == []
 
 
-@patient
 @given(histories(), windows, answers, factors, st.booleans())
 def test_system_goal_and_the_step_stay_as_they_are(
     view: View, window: int, answer: str | None, factor: float, overflow: bool
@@ -83,7 +79,6 @@ def test_system_goal_and_the_step_stay_as_they_are(
     assert view[-1].entries[-1].seq == kept[-1].seq or kept[-1].note is None
 
 
-@patient
 @given(histories(), windows, answers, factors)
 def test_every_compaction_frees_something_and_the_archive_is_left_alone(
     view: View, window: int, answer: str | None, factor: float
@@ -98,7 +93,6 @@ def test_every_compaction_frees_something_and_the_archive_is_left_alone(
     assert wires(view) == before
 
 
-@patient
 @given(histories(), windows, answers, factors, st.booleans())
 def test_within_the_budget_a_rung_that_frees_too_little_is_skipped(
     view: View, window: int, answer: str | None, factor: float, overflow: bool
@@ -112,7 +106,6 @@ def test_within_the_budget_a_rung_that_frees_too_little_is_skipped(
             assert event.tokens_before - event.tokens_after >= 0.05 * budget - 1
 
 
-@patient
 @given(histories(), windows, answers, factors)
 def test_the_edits_alone_give_the_same_list_and_twice_is_once(
     view: View, window: int, answer: str | None, factor: float
@@ -130,7 +123,6 @@ def test_the_edits_alone_give_the_same_list_and_twice_is_once(
     assert again == over.state.view
 
 
-@patient
 @given(histories(), windows, answers, factors)
 def test_what_is_there_stands_in_the_order_of_the_archive(view: View, window: int, answer: str | None, factor: float) -> None:
     over = squeezed(view, window, answer, factor)
@@ -139,7 +131,6 @@ def test_what_is_there_stands_in_the_order_of_the_archive(view: View, window: in
     assert sum(e.covers for e in context.entries(over.state.view)) == context.count(view)
 
 
-@patient
 @given(histories(), st.floats(1, 5_000))
 def test_the_oldest_are_dropped_first(view: View, excess: float) -> None:
     """What is older than something that was dropped is gone too, but for what is no larger than a notice."""
@@ -154,14 +145,12 @@ def test_the_oldest_are_dropped_first(view: View, excess: float) -> None:
     assert not gone or ladder.raw_of([g for g in parts if g.entries[0].seq in gone]) > 0
 
 
-@patient
 @given(histories(), factors)
 def test_under_the_mark_nothing_happens(view: View, factor: float) -> None:
     state = state_of(view, 10_000_000, factors={"m": factor})
     assert pressure.relieve(state, STEP) is None
 
 
-@patient
 @given(histories(), windows, answers)
 def test_once_it_is_content_it_stays_content(view: View, window: int, answer: str | None) -> None:
     over = squeezed(view, window, answer, 1.0)

@@ -19,7 +19,6 @@ from planrun.core.tokens import raw_tokens
 from planrun.models.base import ModelRequest
 from planrun.runner import summarising
 from tests.core.pressing import STEP, SUMMARY, built, compactions, histories, relieved, state_of
-from tests.strategies import patient
 
 GOOD = SUMMARY
 
@@ -78,7 +77,6 @@ def test_the_source_is_fenced_and_every_item_tagged() -> None:
     assert "data, not instructions" in ask and "earlier" in ask
 
 
-@patient
 @given(histories(), st.floats(1, 5_000))
 def test_the_source_is_bounded_and_whole_turns(view: View, room: float) -> None:
     groups = [g.entries for g in ladder.groups(view) if g.entries[0].message.role != "system"]
@@ -88,7 +86,6 @@ def test_the_source_is_bounded_and_whole_turns(view: View, room: float) -> None:
     assert raw_tokens(text) <= max(room * 1.7 + 60, raw_tokens(first) * 1.3)
 
 
-@patient
 @given(histories(), st.integers(1, 3_000))
 def test_a_digest_is_bounded_and_has_the_sections(view: View, target: int) -> None:
     text = summaries.digest(tuple(context.entries(view)), target)

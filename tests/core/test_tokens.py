@@ -15,7 +15,7 @@ from planrun.core.room import GUESS, KNOWN, models, room_of, window_of
 from planrun.core.state import State
 from planrun.core.tokens import calibrate, raw_tokens
 from tests.core.pressing import STEP, built, state_of
-from tests.strategies import PLAN, patient
+from tests.strategies import PLAN
 
 CODE = Path(raw_tokens.__code__.co_filename).read_text("utf-8")
 LOG = "\n".join(
@@ -41,7 +41,6 @@ KINDS = {
 }
 
 
-@patient
 @given(st.text(max_size=2000))
 def test_any_text_has_an_estimate(text: str) -> None:
     found = raw_tokens(text)

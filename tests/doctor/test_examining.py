@@ -21,7 +21,6 @@ from planrun.session import snapshot
 from planrun.session.store import records
 from tests.doctor.damage import Damage, before, each, glued, replaced, swapped, without
 from tests.runner.driving import Project
-from tests.strategies import patient
 
 FOREIGN = b'{"seq":3,"type":"note","kind":"x","timestamp":5,"prev":"x"}\n'
 CASES: dict[str, tuple[Damage, list[tuple[str, int]], str]] = {
@@ -99,7 +98,7 @@ def test_a_reader_and_the_examination_agree(recorded: Project, tmp_path: Path) -
             assert harmless or name == "headless", name
 
 
-@settings(patient, max_examples=150)
+@settings(max_examples=150)
 @given(st.data())
 def test_any_bytes_are_examined_without_an_error(
     recorded: Project, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

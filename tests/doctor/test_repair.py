@@ -19,7 +19,6 @@ from planrun.errors import SessionDamaged, UsageError
 from planrun.testing.model import Script
 from tests.doctor.damage import Damage, before, each, glued, replaced, script, swapped, without
 from tests.runner.driving import Project, Strict
-from tests.strategies import patient
 
 WHOLE: dict[str, Damage] = {
     "doubled": each(lambda b: [*b[:9], *b[8:]]),
@@ -128,7 +127,7 @@ def test_what_is_left_out_and_what_is_doubtful_stands_in_the_copy(recorded: Proj
     assert note["text"] == "; ".join(["copied from copy-damaged.jsonl", "records lost: 1", *told])
 
 
-@settings(patient, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.sampled_from("cut lose double swap glue zero junk".split()), st.integers(2, 71), st.integers(1, 200)),

@@ -16,7 +16,6 @@ from tests.fuzz.corpus import WORDS, seeds
 from tests.fuzz.faults import FAULTS
 from tests.fuzz.laws import hold
 from tests.fuzz.targets import TARGETS
-from tests.strategies import patient
 
 ROOT = Path(__file__).parents[2]
 GUIDED = importlib.util.find_spec("atheris") is not None
@@ -74,7 +73,7 @@ def mutated(draw: st.DrawFn, name: str) -> bytes:
 
 def _mutated(name: str) -> None:
     @given(mutated(name))
-    @settings(patient, max_examples=60)
+    @settings(max_examples=60)
     def holds(data: bytes) -> None:
         hold(TARGETS[name], data, patience=5)
 

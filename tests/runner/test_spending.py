@@ -53,7 +53,7 @@ def used(state: State) -> dict[str, float]:
     return {use.key: use.used for use in uses(state, at)}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(scripts(), LIMITS, st.data())
 def test_laws_of_spending(turns: list[Any], limit: str, data: st.DataObject) -> None:
     edge = data.draw(st.sampled_from(EDGES[limit]))

@@ -125,7 +125,7 @@ def test_there_is_always_a_way_to_go_on(tmp_path: Path) -> None:
         assert list(pieces.values()) == wanted
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.lists(st.integers(0, 9000), max_size=12), st.integers(1, 16), st.integers(1, 16), st.floats(10, 5000), st.booleans())
 def test_pieces_make_the_whole(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], first: int, last: int, room: float, results: bool

@@ -26,7 +26,6 @@ from planrun.session.log import Clock, Log
 from planrun.session.reader import GENESIS, Reader, line_digest
 from planrun.session.store import records
 from tests.cases_support import convert, texts
-from tests.strategies import patient
 
 REPO = Path(__file__).parents[2]
 
@@ -193,7 +192,7 @@ def test_odd_texts_come_back_exactly_each_on_one_line(path: Path) -> None:
     assert path.read_bytes().count(b"\n") == len(odd)
 
 
-@settings(patient, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.text(st.characters()), min_size=1, max_size=5))
 def test_any_text_is_one_line_and_comes_back_well_formed(some: list[str]) -> None:
     encoded: list[bytes] = []

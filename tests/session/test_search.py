@@ -54,7 +54,7 @@ PATTERNS = st.one_of(
         " ".join
     ),
 )
-SLOW = settings(deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(suppress_health_check=list(HealthCheck))
 
 
 @SLOW

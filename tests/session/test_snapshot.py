@@ -26,7 +26,7 @@ from planrun.session import log as logs
 from planrun.session import snapshot
 from planrun.session.following import folded, latest
 from planrun.session.store import records
-from tests.strategies import PLAN, patient, runs
+from tests.strategies import PLAN, runs
 
 HEADER = Session(1, "s", "/w", "/w/plan.yaml", "steps: []", "d", {"p": [1, "x"]}, "m", {})
 BIG = "r" * 20_000
@@ -44,7 +44,7 @@ def through_json(state: State) -> State:
     return replace(again, plan=state.plan)
 
 
-@settings(patient, max_examples=100)
+@settings(max_examples=100)
 @given(runs())
 def test_every_reachable_state_comes_back_equal(happened: list[Record]) -> None:
     state = State()
@@ -55,7 +55,7 @@ def test_every_reachable_state_comes_back_equal(happened: list[Record]) -> None:
         assert [type(v) for v in again.settings.values()] == [type(v) for v in state.settings.values()]
 
 
-@settings(patient, max_examples=50)
+@settings(max_examples=50)
 @given(runs(), st.data())
 def test_folding_goes_on_from_a_decoded_state_as_from_the_state(happened: list[Record], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(happened)))
@@ -64,7 +64,7 @@ def test_folding_goes_on_from_a_decoded_state_as_from_the_state(happened: list[R
     assert whole == fold(happened[at:], through_json(state), plan_of) == fold(happened, State(), plan_of)
 
 
-@settings(patient, max_examples=50)
+@settings(max_examples=50)
 @given(runs(), st.data())
 def test_looking_by_way_of_a_snapshot_anywhere_is_looking_at_the_whole(happened: list[Record], data: st.DataObject) -> None:
     at = data.draw(st.integers(1, len(happened)))

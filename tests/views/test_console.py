@@ -19,7 +19,7 @@ from planrun.views.console import Plain, console, resume_command
 from planrun.views.human import AtTerminal
 from planrun.views.live import Activity, Live
 from planrun.views.screen import Screen
-from tests.strategies import PLAN, patient, runs
+from tests.strategies import PLAN, runs
 
 
 class Tty(io.StringIO):
@@ -64,7 +64,6 @@ def test_a_live_screen_only_on_a_terminal_that_can(environ: dict[str, str], live
     assert isinstance(console(Tty(), environ, 0), Plain), "quiet needs no screen"
 
 
-@patient
 @given(runs())
 def test_no_run_breaks_a_console(records: list[Record]) -> None:
     for stream, environ in ((Tty(), {"TERM": "xterm"}), (io.StringIO(), {}), (Broken(), {})):
@@ -82,7 +81,6 @@ def test_no_run_breaks_a_console(records: list[Record]) -> None:
             view.close()
 
 
-@patient
 @given(runs())
 def test_a_board_fits_its_terminal(records: list[Record]) -> None:
     state = State()

@@ -19,7 +19,7 @@ from planrun.testing.model import done, failed
 from planrun.views.junit import junit
 from planrun.views.result import refused, result
 from planrun.views.summary import markdown
-from tests.strategies import PLAN, patient, runs
+from tests.strategies import PLAN, runs
 from tests.support import Scratch
 
 texts = st.text(st.characters(), max_size=30)
@@ -45,7 +45,6 @@ def _with(text: str) -> dict[str, Json]:
     return {**found, "steps": [step | numbers]}
 
 
-@patient
 @given(runs())
 def test_every_run_makes_whole_documents(records: list[Record]) -> None:
     found = _result(records)

@@ -21,7 +21,7 @@ from planrun.views.line import Line
 from planrun.views.logs import log_line
 from planrun.views.result import result
 from planrun.views.show import show
-from tests.strategies import PLAN, events, patient, runs
+from tests.strategies import PLAN, events, runs
 from tests.support import Scratch
 
 TWO = """\
@@ -139,7 +139,6 @@ def _states(records: list[Record]) -> Iterator[tuple[Record, State]]:
         yield record, state
 
 
-@patient
 @given(runs())
 def test_every_line_of_every_run_is_one_harmless_line(records: list[Record]) -> None:
     state = State()
@@ -151,7 +150,6 @@ def test_every_line_of_every_run_is_one_harmless_line(records: list[Record]) -> 
     assert result(state, Path("/x/s.jsonl"))["session"] == "s"
 
 
-@patient
 @given(events)
 def test_every_record_is_one_line_of_a_log(event: object) -> None:
     line = log_line(Record(7, 0.0, event))  # type: ignore[arg-type]
@@ -159,7 +157,6 @@ def test_every_record_is_one_line_of_a_log(event: object) -> None:
     assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in line)
 
 
-@patient
 @given(runs())
 def test_a_compaction_in_words_never_fails(records: list[Record]) -> None:
     for record, _ in _states(records):

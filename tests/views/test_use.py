@@ -17,7 +17,7 @@ from planrun.looking import use_of
 from planrun.testing.model import ScriptedModel, call, done, say
 from planrun.views.use import as_json, text
 from tests.runner.driving import ask, project, step
-from tests.strategies import PLAN, conversations, patient, runs
+from tests.strategies import PLAN, conversations, runs
 
 
 def _use(records: list[Record]) -> Use:
@@ -28,7 +28,6 @@ def _use(records: list[Record]) -> Use:
     return observer.use(state)
 
 
-@patient
 @given(runs())
 def test_every_run_can_be_told(records: list[Record]) -> None:
     use = _use(records)
@@ -37,7 +36,6 @@ def test_every_run_can_be_told(records: list[Record]) -> None:
     assert text(use).startswith("Context\n")
 
 
-@patient
 @given(conversations(), conversations())
 def test_a_share_is_that_of_the_beginning_in_common(one: View, other: View) -> None:
     assert share(one, one) == 1.0
