@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from planrun.cli.kinds import COUNT, SESSION
-from planrun.cli.options import session_dir as session_dir_option
+from planrun.cli.options import session_dir_option
 
 
 @click.command("compact")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from planrun.cli.kinds import COUNT, SESSION
-from planrun.cli.options import session_dir as session_dir_option
-from planrun.cli.options import text_or_json
+from planrun.cli.options import session_dir_option, text_or_json
 
 if TYPE_CHECKING:
     from planrun.core.archive import Original

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from planrun.cli.kinds import SESSION
-from planrun.cli.options import session_dir as session_dir_option
+from planrun.cli.options import session_dir_option
 
 if TYPE_CHECKING:
     from planrun.core.records import Record

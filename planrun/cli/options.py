@@ -43,7 +43,7 @@ class Shared(Option):
         return (*super().variables(ctx), f"PLANRUN_{(self.name or '').upper()}")
 
 
-session_dir = click.option(
+session_dir_option = click.option(
     "--session-dir", cls=Shared, type=FOLDER, help="The folder of session logs; .thclaws/sessions by default."
 )
 # The settings read PLANRUN_<NAME> of these themselves, and say so where they tell where a value comes from.
@@ -81,7 +81,7 @@ _RUNNING = (
         type=TIME,
         help="Where the endpoint names the time at which its limit resets, wait for it up to this long, such as 2h; --max-time still holds.",
     ),
-    session_dir,
+    session_dir_option,
     click.option(
         "--format",
         cls=Shared,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from planrun.cli.kinds import SESSION, TEXT
-from planrun.cli.options import session_dir as session_dir_option
-from planrun.cli.options import text_or_json
+from planrun.cli.options import session_dir_option, text_or_json
 from planrun.core.archive import DEFAULT_HITS, MODES, MOST_HITS, ROLES, SCOPES
 
 if TYPE_CHECKING:

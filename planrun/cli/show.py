@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from planrun.cli.kinds import SESSION
-from planrun.cli.options import session_dir as session_dir_option
-from planrun.cli.options import text_or_json
+from planrun.cli.options import session_dir_option, text_or_json
 
 
 @click.command("show")
