@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from planrun.core import editing, room, spending
-from planrun.core.events import Approval, Compacted, Ended, LimitNeared, Noted, Responded, Stopped
+from planrun.core import editing, spending
+from planrun.core.events import Approval, Compacted, Ended, LimitNeared, Noted, Stopped
 from planrun.core.evolve import evolve
 from planrun.core.state import State, worked
 from planrun.errors import Outcome
@@ -78,10 +78,8 @@ def noted(state: State, event: Noted) -> State:
 
 
 def _resumed(state: State, event: Noted) -> State:
-    for sent in (state.request, state.background):
-        if sent is not None:  # a kill cut it off: it was paid for, as far as anyone can tell
-            cost = room.prompt_cost(state, sent.model, sent.tokens)
-            state = spending.responded(state, Responded(None, None, 0.0, cost_usd=cost, purpose=sent.purpose))
+    for sent in state.unsettled:
+        state = spending.settled(state, sent)
     state = _going_on(state)  # where a crash came between the stop and the end
     # A run that ended for want of room asks anew how much there is: a refusal that named no window made one up.
     no_room = state.ended is not None and state.ended.outcome == Outcome.CONTEXT

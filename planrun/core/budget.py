@@ -7,7 +7,7 @@ from typing import Literal
 
 from planrun.core.actions import End
 from planrun.core.plan import Limits, Step
-from planrun.core.state import State
+from planrun.core.state import Spend, State, Unsettled
 from planrun.errors import Outcome
 
 Work = Literal["model", "command", "check"]  # a request or a tool, a run step's command, a check of what was done
@@ -75,21 +75,28 @@ def exempt(step: Step) -> bool:
 def uses(state: State, step: Step | None) -> list[Use]:
     """Every limit in force and how much of it is used; a step's turn limit belongs to its attempts and is not here."""
     run = Limits() if step is not None and exempt(step) else limits_in_force(state)
-    pending = sum(sent.tokens for sent in (state.request, state.background) if sent)
+    cost, tokens = _spent(state.spend, state.unsettled)
     rows = [
-        ("cost_usd", "", state.spend.cost_usd or 0.0, run.cost_usd),
-        ("tokens", "", float(state.spend.tokens + pending), run.tokens),
+        ("cost_usd", "", cost, run.cost_usd),
+        ("tokens", "", tokens, run.tokens),
         ("time", "", state.elapsed, run.time),
         ("turns", "", float(state.turns), run.turns),
     ]
     if step is not None:
         now, own = state.step_state(step.id), step.limits
+        cost, tokens = _spent(now.spend, tuple(sent for sent in state.unsettled if sent.step == step.id))
         rows += [
-            ("cost_usd", step.id, now.spend.cost_usd or 0.0, own.cost_usd),
-            ("tokens", step.id, float(now.spend.tokens), own.tokens),
+            ("cost_usd", step.id, cost, own.cost_usd),
+            ("tokens", step.id, tokens, own.tokens),
             ("time", step.id, now.seconds, own.time),
         ]
     return [Use(name, scope, used, float(most)) for name, scope, used, most in rows if most is not None]
+
+
+def _spent(spend: Spend, pending: tuple[Unsettled, ...]) -> tuple[float, float]:
+    """Dollars and tokens, with those of requests that have no answer yet."""
+    cost = (spend.cost_usd or 0.0) + sum(sent.cost_usd or 0.0 for sent in pending)
+    return cost, float(spend.tokens + sum(sent.tokens for sent in pending))
 
 
 def exceeded(state: State, step: Step, doing: Work = "model") -> End | None:

@@ -106,10 +106,10 @@ def override(state: State, model: str, name: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def prompt_cost(state: State, model: str, tokens: int) -> float | None:
-    """USD for a prompt of so many tokens; None where no price is known."""
-    price = _overridden(state, model, "input_price")
-    return round(tokens * price / 1e6, 8) if isinstance(price, int | float) else None
+def cost(state: State, model: str, prompt: int, completion: int = 0) -> float | None:
+    """USD for a request of so many tokens; None where a price is not known."""
+    prices = [p for name in ("input_price", "output_price") if isinstance(p := _overridden(state, model, name), int | float)]
+    return round((prompt * prices[0] + completion * prices[1]) / 1e6, 8) if len(prices) == 2 else None
 
 
 def _overridden(state: State, model: str, name: str) -> object:

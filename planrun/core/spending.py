@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from planrun.core import context
+from dataclasses import replace
+
+from planrun.core import context, room
 from planrun.core.events import Requested, Responded
 from planrun.core.evolve import evolve
 from planrun.core.state import Spend, State, StepState, Unsettled, with_step, worked
@@ -10,7 +12,9 @@ from planrun.core.tokens import calibrate, raw_tokens
 
 
 def requested(state: State, event: Requested) -> State:
-    sent = Unsettled(event.tokens, event.raw, event.step, event.purpose, event.model or state.model)
+    model = event.model or state.model
+    cost = room.cost(state, model, event.tokens)
+    sent = Unsettled(event.tokens, event.raw, event.step, event.purpose, model, state.seq, cost)
     return evolve(state, background=sent) if event.purpose == "background" else evolve(state, request=sent)
 
 
@@ -27,6 +31,15 @@ def responded(state: State, event: Responded) -> State:
     index = state.need_plan().index[sent.step]
     state = with_step(state, index, lambda s: evolve(s, spend=s.spend.plus(cost)))
     return state if event.purpose != "step" else _turned(state, index, event)
+
+
+def settled(state: State, sent: Unsettled) -> State:
+    """The state where a kill cut a request off: it was paid for, as far as anyone can tell, and so was an answer that is on record."""
+    notes = [e for s in state.view for e in s.summaries if e.seq > sent.seq and e.note and not e.note.deterministic]
+    text = notes[-1].message.content if notes and sent.purpose != "step" else None
+    event = Responded(None, None, 0.0, purpose=sent.purpose, text=text)
+    cost = room.cost(state, sent.model, sent.tokens, _answer_tokens(state, event))
+    return responded(state, replace(event, cost_usd=cost))
 
 
 def _cost(state: State, sent: Unsettled, event: Responded) -> Spend:

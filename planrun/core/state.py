@@ -93,13 +93,16 @@ class StepState:
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """A request that was sent and has no answer yet: it counts by estimate until its usage arrives."""
+    """The request of record `seq`, which has no answer yet: it counts by estimate until its usage arrives. `cost_usd` is what its
+    prompt comes to, None where no price is known."""
 
     tokens: int
     raw: int
     step: str | None
     purpose: Purpose
     model: str = ""
+    seq: int = 0
+    cost_usd: float | None = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,10 @@ class State:
     def asks(self) -> str:
         """The model that the step under way asks; between steps the session's."""
         return self.model_of(self.need_plan().steps[self.current] if self.current is not None else None)
+
+    @property
+    def unsettled(self) -> tuple[Unsettled, ...]:
+        return tuple([sent for sent in (self.request, self.background) if sent is not None])
 
     @property
     def under_way(self) -> int | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from planrun.core.budget import exceeded
+from planrun.core.plan import Limits
 from planrun.errors import ContextOverflow
 from planrun.models.base import ModelRequest, Reply
 from planrun.testing.model import calls, done, say
@@ -152,6 +155,23 @@ def test_a_hook_may_put_it_off(tmp_path: Path) -> None:
     result = run.run(model)
     assert ended(result) == OK
     assert kinds(run) == []
+
+
+def test_what_it_will_cost_counts_before_it_is_there(tmp_path: Path) -> None:
+    model = Beside(big(140))
+    run = made(tmp_path)
+    run.settings(modelOverrides={"scripted": {"inputPrice": 10, "outputPrice": 100}})
+    state = run.run(model, ask(flags={"max_turns": 120})).state
+    model.let.set()
+    pending, one = state.background, state.need_plan().step("one")
+    assert pending is not None and pending.cost_usd == pending.tokens * 10 / 1e6
+    spent = state.spend.cost_usd
+    assert spent is not None
+    for limit, limited in ((spent + pending.cost_usd, True), (spent + pending.cost_usd + 1e-6, False)):
+        own = replace(one, limits=Limits(cost_usd=limit))
+        assert (exceeded(replace(state, settings={}), own) is not None) == limited
+        whole = replace(state, settings={"limits": {"cost_usd": limit}})
+        assert (exceeded(whole, one) is not None) == limited
 
 
 def test_what_was_left_unfinished_counts_by_estimate_on_resume(tmp_path: Path) -> None:
