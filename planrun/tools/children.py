@@ -10,12 +10,14 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from weakref import WeakSet
 
 MARK = "PLANRUN_COMMAND"  # the variable that names the command in the environment of everything it starts
 _ROUNDS = 200  # of looking for strays: what forks while it is being killed is found in the next one
 _PAUSE = 0.005  # seconds between them
+_SET_DUMPABLE = 4  # of prctl(2)
 
 # The watcher holds the read end of a pipe whose write end only planrun has: when planrun dies, however it dies, the
 # pipe closes and the watcher kills the whole group, and what left it. It is forked twice, so that the command has no
@@ -40,6 +42,7 @@ def spawned(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The started command, with the descriptor `given` as its input. Afterwards its whole group is dead and reaped, and on
     Linux what left the group too, unless it dropped the variable MARK; whatever was raised inside."""
+    _keep_to_itself()
     source = "/dev/null" if given is None else f"/dev/fd/{given}"
     mark, before = secrets.token_hex(8), _processes()
     watched, held = os.pipe()
@@ -83,6 +86,17 @@ def kill_all(left: threading.Thread | None = None) -> bool:
 def kill(group: int, signum: int) -> None:
     with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
         os.killpg(group, signum)
+
+
+@cache
+def _keep_to_itself() -> None:
+    """Let no command read this process (Linux: `cat /proc/$PPID/environ`, a debugger): its environment and its memory hold the
+    endpoint's key. Commands are as readable as ever. Root can still read it, and everybody the environment of the shell that
+    planrun was started from; against that only a sandbox helps."""
+    with suppress(ImportError, OSError, AttributeError):
+        import ctypes  # 3 ms that only a run with commands pays
+
+        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -4,7 +4,8 @@
 
 Every second plan is also killed (SIGKILL or SIGTERM) at random moments and resumed. A table on stdout says by tenths of each
 plan what a step costs and how much memory, descriptors, threads and children the process has; then what was found wrong: lost or altered
-outputs, effects that happened twice or never, a broken log, processes or files left over. Exit 1 where anything is. Linux only: it reads /proc."""
+outputs, effects that happened twice or never, a broken log, processes or files left over. Exit 1 where anything is. Linux only, as root: it reads /proc, and planrun
+lets nobody else look into it."""
 
 from __future__ import annotations
 

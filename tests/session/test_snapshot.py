@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import tracemalloc
 from collections.abc import Iterator
@@ -159,7 +160,7 @@ def test_a_resume_reads_the_tail_however_long_the_log_is(tmp_path: Path) -> None
 
 def test_what_a_resume_reads_from_disk_does_not_grow(tmp_path: Path) -> None:
     counter = Path("/proc/self/io")
-    if not counter.exists():
+    if not os.access(counter, os.R_OK):
         pytest.skip("this system does not count what a process reads")
     path = tmp_path / "s.jsonl"
     drive(path, steps(600))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -163,6 +164,31 @@ def test_a_service_that_drops_the_mark_stays(tmp_path: Path) -> None:
     service = pid_in(tmp_path / "job")
     assert alive(service)
     os.kill(service, signal.SIGKILL)
+
+
+READS = """
+import ctypes, os, sys
+from pathlib import Path
+from planrun.tools.process import run_command
+
+if os.geteuid() == 0:
+    os.setuid(65534)  # root may read everything
+    ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as if it had been this user's from the beginning
+assert os.environ["KEY"].encode() in Path("/proc/self/environ").read_bytes()
+command = "cat /proc/$PPID/environ; readlink /proc/$PPID/exe; grep -ao OWN=mine /proc/self/environ; cat <&0"
+done = run_command(command, cwd=Path("/"), env={"PATH": os.environ["PATH"], "OWN": "mine"}, timeout=60, stdin=b"given")
+print(done.stdout.text(10_000), end="")
+assert os.readlink(f"/proc/self/fd/{os.open('/dev/null', 0)}") == "/dev/null"
+"""
+
+
+@linux
+def test_no_command_reads_the_environment_of_planrun() -> None:
+    environ = {"PATH": os.environ["PATH"], "KEY": "a-key-of-the-endpoint"}
+    root = Path(__file__).parents[2]
+    ran = subprocess.run([sys.executable, "-c", READS], env=environ, cwd=root, capture_output=True, text=True, check=False)
+    assert ran.stderr == ""
+    assert re.fullmatch(r"cat: /proc/\d+/environ: Permission denied\nOWN=mine\ngiven", ran.stdout), ran.stdout
 
 
 def test_closed_pipes_do_not_end_the_command(tmp_path: Path) -> None:
