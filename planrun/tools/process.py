@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import selectors
 import signal
@@ -24,6 +25,7 @@ TERM_GRACE = 2.0  # seconds between TERM and KILL after a timeout
 PIPE_GRACE = 0.5  # seconds that processes which outlive the command may still write
 _POLL = 0.05
 _CHUNK = 1 << 16
+_OWN = 10  # descriptors below it are those of the shell that begins a command
 _WHY = {
     errno.E2BIG: "it is too long for the system, or its environment is: put it into a file and run that",
     errno.EAGAIN: "no more processes can be started (a limit of the user or of the machine)",
@@ -117,7 +119,11 @@ def _input(data: bytes | None) -> Iterator[int | None]:
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.seek(0)
-        yield file.fileno()
+        above = fcntl.fcntl(file.fileno(), fcntl.F_DUPFD_CLOEXEC, _OWN)
+        try:
+            yield above
+        finally:
+            os.close(above)
 
 
 def _attend(process: subprocess.Popen[bytes], streams: list[Stream], deadline: float, term_grace: float) -> bool:
