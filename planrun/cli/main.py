@@ -112,6 +112,12 @@ def cli() -> None:
     planrun run plan.yaml             run it
     planrun resume                    go on where it stopped
     """
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        from planrun.errors import UsageError
+
+        raise UsageError("the working directory is not there any more: change to one that is") from None
 
 
 def main(args: list[str] | None = None) -> Any:

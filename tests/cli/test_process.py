@@ -139,6 +139,17 @@ def test_streams_that_are_closed_do_not_reach_the_log(tmp_path: Path) -> None:
     assert all(json.loads(line)["seq"] == n for n, line in enumerate(log, 1))
 
 
+@pytest.mark.parametrize("command", [("run", "../plan.yaml"), ("resume",), ("list",), ("config",)])
+def test_a_working_directory_that_is_gone(tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "plan.yaml").write_text(COMMANDS, encoding="utf-8")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    leave = f'rmdir ../gone; exec "{sys.executable}" -m planrun "$@"'
+    ran = subprocess.run(["sh", "-c", leave, "sh", *command], cwd=gone, env=environ(tmp_path), capture_output=True, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr.decode().splitlines() == ["planrun: the working directory is not there any more: change to one that is"]
+
+
 def test_an_internal_error_is_one_line(tmp_path: Path) -> None:
     program = (
         "import sys, types\n"
