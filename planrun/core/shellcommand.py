@@ -95,6 +95,16 @@ class Command:
             return f"{self.name} could take the value for the name of a variable and evaluate it"
         return self._code(start)
 
+    def assigned(self, start: str) -> list[str]:
+        """The variable that a value goes into which stands in the word that begins with `start`."""
+        if (found := _ASSIGNMENT.match(start)) and not self.target:
+            return [found[1]]
+        return self.words[1:2] if self.name in ("for", "select") else []
+
+    def read(self) -> list[str]:
+        """The variables that the complete command reads into."""
+        return self.words[1:] if self.name == "read" else []
+
     def feeding(self) -> str:
         """Why a value may not stand in what the command reads or writes; empty where it may."""
         if self.inherited:

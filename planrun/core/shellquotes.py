@@ -38,6 +38,7 @@ class Quoting(ABC):
     forms: list[Form] = field(default_factory=list)
     word: str | None = None
     command: Command = field(default_factory=Command)
+    given: set[str] = field(default_factory=set)  # the variables that a value is put into, or input that may be one
     pending: bool = False  # the body of a here-document begins at the end of this line
 
     @abstractmethod
@@ -62,6 +63,7 @@ class Quoting(ABC):
             raise self.fail(f"there is a {before} right before it")
         if reason := self.command.refusal(self.word or ""):
             raise self.fail(reason)
+        self.given.update(self.command.assigned(self.word or ""))
         self.forms.append(form)
         self.add("$")
         self.position += 1

@@ -18,6 +18,12 @@ _HEREDOC = re.compile(
     r"<<(?P<strip>-?)[ \t]*(?P<word>(?:[\w.+-]|\\[\w.+-]|'[^'\n\0]*'|\"[^\"\n\0$`\\]*\")+)(?=[\s;&|<>()]|\Z)",
     re.ASCII,
 )
+# Where the shell evaluates what a variable holds: as arithmetic, as a name, as code. In bounds, so that it takes no long time.
+_EVALUATED = re.compile(
+    r"""\$\(\((?P<a>.{0,500}?)\)\)|\$\{(?P<b>!\w+|\w+\[[^}]{0,500}|\w+:[^}=?+-][^}]{0,500}|\w+@P)"""
+    r"""|\[\[\s(?P<c>[^]\n]{0,500}?\s-(?:eq|ne|lt|le|gt|ge)\s[^]]{0,500})|(?<![\w$])\w{1,99}\[(?P<d>[^]]{0,500})\]\+?="""
+    r"""|\s-c\s{1,9}["']?\$\{?(?P<e>\w+)|\btrap\s{1,9}["']?\$\{?(?P<f>\w+)"""
+)
 _REDIRECTION = re.compile(r"<<<|>>|>&|>\||<&|<>|<|>")
 
 
@@ -38,7 +44,15 @@ def scan(text: str, sources: tuple[str, ...]) -> tuple[Form, ...]:
         return ()
     scanner = _Scanner(text, sources)
     scanner.code("", "")
+    if scanner.given and (named := scanner.given & _evaluated(text)):
+        raise scanner.fail(f"the variable {min(named)} holds it, and the shell would evaluate that")
     return tuple(scanner.forms)
+
+
+def _evaluated(text: str) -> set[str]:
+    """The names of variables that the shell evaluates the values of."""
+    parts = (part for found in _EVALUATED.finditer(text) for part in found.groups() if part)
+    return {name for part in parts for name in re.findall(r"[A-Za-z_]\w*", part)}
 
 
 @dataclass(slots=True)
@@ -123,6 +137,7 @@ class _Scanner(Quoting):
         self.end_word()
         if reason := self.command.finished():
             raise self.fail(reason)
+        self.given.update(self.command.read())
         self.command = Command(inherited)
 
     def parenthesis(self, inherited: str) -> None:
@@ -195,6 +210,7 @@ class _Scanner(Quoting):
     def body(self, body: str, refusal: str) -> None:
         """The body on its own: nothing in it may reach past its end."""
         inner = _Scanner(body, self.sources, 0, self.depth, list(self.forms), "", Command(refusal, ["cat"], "cat"))
+        inner.given = self.given
         while inner.position < len(body):
             inner.inside()
         self.forms = inner.forms
