@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from planrun import planfile
-from planrun.building import read_plan
 from planrun.errors import PlanInvalid, SessionDamaged
+from planrun.planfile import read_plan
 from planrun.session.following import folded
 from tests.cli.processes import COMMAND, environ, finished
 from tests.fuzz.logs import QUICKSTART, chained

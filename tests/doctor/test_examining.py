@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planrun.building import read_plan
 from planrun.doctor.findings import KEPT, Report
 from planrun.doctor.log import examine
 from planrun.doctor.pieces import lines
 from planrun.errors import SessionDamaged
+from planrun.planfile import read_plan
 from planrun.session import log as logs
 from planrun.session import snapshot
 from planrun.session.store import records

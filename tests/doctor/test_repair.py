@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planrun import api
-from planrun.building import read_plan
 from planrun.doctor.log import examine
 from planrun.doctor.repair import Copy, repair
 from planrun.errors import SessionDamaged, UsageError
+from planrun.planfile import read_plan
 from planrun.testing.model import Script
 from tests.doctor.damage import Damage, before, each, glued, replaced, script, swapped, without
 from tests.runner.driving import Project, Strict

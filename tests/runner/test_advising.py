@@ -13,6 +13,7 @@ from planrun.core.fold import apply, fold
 from planrun.core.records import Record
 from planrun.core.state import State
 from planrun.front import Front
+from planrun.planfile import read_plan
 from planrun.runner.advising import LARGE, advice
 from planrun.runner.signals import Signals
 from planrun.runner.world import World
@@ -36,7 +37,7 @@ def freed(share: float, boundary: str | None = None) -> Compacted:
 
 
 def state_of(*events: Event) -> State:
-    return fold([Record(n, 0.0, e) for n, e in enumerate((HEADER, *events), 1)], State(), building.read_plan)
+    return fold([Record(n, 0.0, e) for n, e in enumerate((HEADER, *events), 1)], State(), read_plan)
 
 
 @pytest.fixture
@@ -76,4 +77,4 @@ def test_a_large_log_and_only_once(world: World) -> None:
     large = replace(world, log_bytes=lambda: LARGE + 1)
     (note,) = advice(large, state)
     assert "20 MB" in note.text
-    assert not list(advice(large, apply(state, Record(3, 0.0, note), building.read_plan)))
+    assert not list(advice(large, apply(state, Record(3, 0.0, note), read_plan)))

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from planrun.building import read_plan
 from planrun.core.events import Event, Noted, Session, StepChanged
 from planrun.core.fold import apply
 from planrun.core.state import State
+from planrun.planfile import read_plan
 from planrun.session import log as logs
 from planrun.session import progress, snapshot
 from planrun.session.following import folded, latest
