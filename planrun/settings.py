@@ -162,7 +162,7 @@ def resolve(
         warnings.append(f"{pick.origins['mcp_servers']}: mcpServers: tools of MCP servers are not offered to models yet")
     return Settings(
         base_url=base_url,
-        session_dir=_session_dir(pick, flags, cwd),
+        session_dir=cwd / (pick.first("session_dir", flags.session_dir, None, None, Path) or names.SESSIONS),
         api_key=_api_key(pick),
         model=pick.first("model", flags.model, plan and plan.model, "model", words),
         summary_model=pick.first("summary_model", None, None, "summary_model", words),
@@ -170,7 +170,7 @@ def resolve(
         context=pick.first("context", flags.context, plan and plan.context, "plan_context_strategy", strategy) or "compact",
         window=pick.first("window", flags.window, plan and plan.window, None, positive),
         limits=_limits(pick, flags, plan),
-        model_overrides=_overrides(pick),
+        model_overrides={name: ModelOverride(**row.model_dump()) for name, row in pick.merged("model_overrides").items()},
         permissions=_permissions(pick),
         hooks=_hooks(pick),
         compaction=_compaction(pick),
@@ -208,10 +208,6 @@ def _api_key(pick: Picker) -> str | None:
     return key
 
 
-def _session_dir(pick: Picker, flags: Flags, cwd: Path) -> Path:
-    return cwd / (pick.first("session_dir", flags.session_dir, None, None, Path) or names.SESSIONS)
-
-
 def _limits(pick: Picker, flags: Flags, plan: Plan | None) -> Limits:
     said = plan.limits if plan else Limits()
     return Limits(
@@ -220,10 +216,6 @@ def _limits(pick: Picker, flags: Flags, plan: Plan | None) -> Limits:
         time=pick.first("limits.time", flags.max_time, said.time, "limits.time", seconds),
         turns=pick.first("limits.turns", flags.max_turns, said.turns, "limits.turns", positive),
     )
-
-
-def _overrides(pick: Picker) -> dict[str, ModelOverride]:
-    return {name: ModelOverride(**table.model_dump()) for name, table in pick.merged("model_overrides").items()}
 
 
 def _permissions(pick: Picker) -> PermissionRules:

@@ -25,7 +25,7 @@ def apply(view: View, edits: tuple[Edit, ...], seq: int = 0) -> View:
     for edit in edits:
         match edit:
             case Elide(seqs, by):
-                view = map_entries(view, seqs, elided if by == "boundary" else _out_of_window)
+                view = map_entries(view, seqs, elided if by == "boundary" else partial(elided, worded=window_placeholder))
             case Shorten(seqs):
                 view = map_entries(view, seqs, shortened)
             case Cut(target, keep):
@@ -101,10 +101,6 @@ def elided(entry: Entry, worded: Callable[[Entry], str] = context.placeholder) -
     return Entry(
         entry.seq, message, entry.origin, entry.name, True
     )  # settled, as a note is; by name it would take a tenth longer
-
-
-def _out_of_window(entry: Entry) -> Entry:
-    return elided(entry, window_placeholder)
 
 
 def window_placeholder(entry: Entry) -> str:

@@ -108,7 +108,7 @@ def spans(text: str) -> Iterator[Span]:
             yield *found.span(), (found.lastgroup or "").replace("_", "-")
     for name, marks in _MARKS.items():
         if any(mark in text for mark in marks):
-            yield from (_span(found, name) for found in _AT[name].finditer(text) if _believed(name, found[1]))
+            yield from ((*found.span(1), name) for found in _AT[name].finditer(text) if _believed(name, found[1]))
     if "PRIVATE KEY" in text:
         for found in _PRIVATE_KEY.finditer(text):
             longest = max(map(len, re.findall("[A-Za-z0-9+/=]+", found[1])), default=0)
@@ -125,10 +125,6 @@ def possible(text: str) -> bool:
 def _token() -> re.Pattern[str]:
     """Any token. Made when there may be one for the first time: it takes longer than all else that is loaded here."""
     return re.compile("|".join(f"{_BEFORE}(?P<{n.replace('-', '_')}>{form})(?![A-Za-z0-9_])" for n, form in _TOKENS.items()))
-
-
-def _span(found: re.Match[str], name: str) -> Span:
-    return *found.span(1), name
 
 
 def _starts(text: str) -> Iterator[int]:
