@@ -9,6 +9,7 @@ PlanrunError; how one that has started came to its end is its last record."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -95,7 +96,7 @@ def resume(
     Raises PlanrunError where it cannot be used as it is, and then nothing was written; else as `run`."""
     workspace = cwd.resolve()
     store = Store(resolve(workspace, ask.flags, environ, None).session_dir)
-    path = (store.find(name) if name else store.newest_unfinished(workspace)).resolve()
+    path = Path(os.path.realpath(store.find(name) if name else store.newest_unfinished(workspace)))
     with resuming.opened(path) as session:
         state = session.state
         header, plan = resuming.header_of(state, path)

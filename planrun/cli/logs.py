@@ -55,10 +55,11 @@ def read(path: Path, follow: bool) -> Iterator[tuple[Record, bytes]]:
     from planrun.core.events import Ended
     from planrun.errors import SessionDamaged
     from planrun.session.lock import writer
+    from planrun.session.raw import opened
     from planrun.session.reader import Reader
 
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             reader = Reader(file, path)
             while True:
                 writing = follow and writer(path) is not None  # asked first: what was written until then is read below

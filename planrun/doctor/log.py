@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +19,7 @@ from planrun.errors import SessionDamaged
 from planrun.session import snapshot
 from planrun.session.following import MISFITS, misfit
 from planrun.session.lock import writer
+from planrun.session.raw import opened
 
 Look = Callable[[Piece], None]
 
@@ -35,13 +35,6 @@ def examine(path: Path, read_plan: PlanReader, look: Look = lambda _: None) -> R
     except OSError as error:
         raise SessionDamaged(f"cannot read the session log {path}: {error.strerror or error}") from error
     return report
-
-
-def opened(path: Path) -> BinaryIO:
-    """The file, which must be a regular one: to open a pipe would wait for ever. Raises OSError."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(f"it is a {'folder' if path.is_dir() else 'device or a pipe'}, no file")
-    return path.open("rb")
 
 
 class _Examination:

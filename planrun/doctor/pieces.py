@@ -10,11 +10,11 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from planrun.core.messages import compact_json, well_formed
 from planrun.core.records import Record
+from planrun.session.raw import LONGEST
 from planrun.session.reader import UNREADABLE, read_record
 
 Junk = Literal["", "cut", "not_json", "not_a_record", "zeros", "blank", "too_long"]
 
-LONGEST = 64 << 20  # bytes of a line; an answer of a model, the longest thing there is, may have as many
 _START = re.compile(r'\{\s*"seq"\s*:')
 _FAILURES = 64  # beginnings of records in one line that turned out to be none, before the rest of it is given up
 _SHOWN = 40  # characters of what is none

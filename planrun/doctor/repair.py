@@ -17,11 +17,11 @@ from planrun.core.messages import compact_json
 from planrun.core.records import Record, decode, encode
 from planrun.core.state import PlanReader, State
 from planrun.doctor.chain import STRAY, Chain
-from planrun.doctor.log import opened
 from planrun.doctor.mending import mend
 from planrun.doctor.pieces import Piece, lines
 from planrun.errors import SessionDamaged, StorageError, UsageError
 from planrun.session.following import MISFITS, misfit
+from planrun.session.raw import opened
 from planrun.session.reader import GENESIS, line_digest
 
 _TOLD = 100  # things that are told one by one, in the copy too

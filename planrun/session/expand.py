@@ -17,6 +17,7 @@ from planrun.core.archive import Expanded, Original
 from planrun.core.messages import compact_json, well_formed
 from planrun.core.tokens import PER_MESSAGE, raw_tokens
 from planrun.errors import one_line
+from planrun.session.raw import lines, opened
 from planrun.session.texts import Body, Lines, calls, edits, inserts, number, parse, seek
 
 HEADING = 160  # characters kept free for what is printed above a record
@@ -77,7 +78,7 @@ def _expand_one(text: str, find: Callable[[str], Path | None], results: bool, gi
         giving.unknown[text] = f"there is no session {asked.session}" if asked.session else "there is no session"
         return
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             _give(_Log(file, path.stem), asked, results, giving)
     except OSError as error:
         giving.unknown[text] = f"session {path.stem} cannot be read: {error.strerror or error}"
@@ -135,7 +136,7 @@ class _Log:
         """Every line is looked at, but only those that hold the step's name are read."""
         needle = compact_json(step).encode("ascii")
         self._file.seek(0)
-        for line in self._file:
+        for line in lines(self._file):
             if needle in line:
                 body = parse(line)
                 if body is not None and body.get("step") == step and body["type"] in ("message", "tool_end"):

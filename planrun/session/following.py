@@ -11,6 +11,7 @@ from planrun.core.records import Record
 from planrun.core.state import PlanReader, State
 from planrun.errors import PlanInvalid, SessionDamaged
 from planrun.session import snapshot
+from planrun.session.raw import opened
 from planrun.session.store import records
 
 MISFITS = (PlanInvalid, LookupError, ValueError, TypeError, AttributeError, ArithmeticError)  # what `apply` may raise
@@ -40,7 +41,7 @@ def folded(path: Path, read_plan: PlanReader, found: Iterable[Record] | None = N
 def latest(path: Path, read_plan: PlanReader) -> State:
     """The same state by way of the snapshot, where one fits: only what was written after it is read. For looking; raises SessionDamaged."""
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             state, reader = snapshot.load(path, file, read_plan)
             return folded(path, read_plan, reader, state)
     except OSError as error:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from planrun.session import raw
 from planrun.session.terms import indexed
 from planrun.session.texts import Lines, docs
 
@@ -79,7 +80,7 @@ def behind(folder: Path) -> int:
 
 def _missing(db: Connection, path: Path) -> int:
     row, size = db.execute("select offset, tail from session where name = ?", (path.stem,)).fetchone(), path.stat().st_size
-    with path.open("rb") as file:
+    with raw.opened(path) as file:
         return size - row[0] if row is not None and _tail(file, row[0]) == row[1] else size
 
 
@@ -174,7 +175,7 @@ def number_of(db: Connection, name: str) -> int | None:
 
 def catch_up(db: Connection, path: Path) -> None:
     """Index what the log at `path` grew by. Raises OSError where the log cannot be read."""
-    with path.open("rb") as file:
+    with raw.opened(path) as file:
         while not _current(db, file, path.stem):
             with _writing(db):
                 if not _batch(db, file, path.stem):

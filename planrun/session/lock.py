@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from planrun.errors import SessionBusy
+from planrun.session.raw import opened
 
 _TRIES, _PAUSE = 10, 0.01  # somebody who only looks whether the session is running holds the lock for a moment too
 
@@ -65,7 +66,7 @@ def writer(path: Path) -> str | None:
     try:
         who = owner_of(path).read_text(encoding="utf-8", errors="replace").strip()
         # Only where a writer left its name is the lock tried at all: for that moment nobody else could take it.
-        with path.open("rb") as file:
+        with opened(path) as file:
             fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return who or "another process"

@@ -22,6 +22,7 @@ from planrun.errors import ConfigError, SessionDamaged, StorageError
 from planrun.masking.masker import NOTHING, Masker
 from planrun.masking.records import masked
 from planrun.session import lock
+from planrun.session.raw import LONGEST, opened
 from planrun.session.reader import GENESIS, Reader, line_digest, never_synced, read_record
 
 _FIRST = b'{"seq":1,"type":"session",'  # how a log begins
@@ -150,8 +151,8 @@ def begun(path: Path) -> bool:
         return False
     if not stat.S_ISREG(path.lstat().st_mode):
         return True
-    with path.open("rb") as file:
-        first = file.readline()
+    with opened(path) as file:
+        first = file.readline(LONGEST)
         if not _FIRST.startswith(first[: len(_FIRST)].rstrip(b"\0")):
             return True
         whole = first.endswith(b"\n") and b"\0" not in first

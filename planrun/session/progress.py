@@ -13,6 +13,7 @@ from planrun.core.records import decode
 from planrun.core.state import PlanReader
 from planrun.errors import PlanInvalid
 from planrun.session import snapshot
+from planrun.session.raw import opened
 from planrun.session.store import Found
 
 _CHEAP = 4 << 20  # bytes of a log that are looked through
@@ -34,7 +35,7 @@ def _standing(found: Found, read_plan: PlanReader) -> tuple[Session, dict[str, s
     """The session record in force, which an adopted plan renews, and the last status of each step."""
     header, statuses, offset = found.header, dict[str, str](), 0
     try:
-        with found.path.open("rb") as file:
+        with opened(found.path) as file:
             size = os.fstat(file.fileno()).st_size
             if size > _CHEAP:
                 state, reader = snapshot.load(found.path, file, read_plan)

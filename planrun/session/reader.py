@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from planrun.core.messages import compact_json, well_formed
 from planrun.core.records import Record, decode
 from planrun.errors import SessionDamaged
+from planrun.session.raw import LONGEST, lines, too_long
 
 GENESIS = "A" * 20
 UNREADABLE = (ValueError, TypeError, KeyError, RecursionError)  # what reading a line as a record may raise
@@ -73,7 +74,9 @@ class Reader:
                 yield record
 
     def _lines(self, file: BinaryIO) -> Iterator[str]:
-        for line in file:
+        for line in lines(file):
+            if too_long(line):
+                raise self._damaged(f"it has more than {LONGEST:,} bytes")
             self._line = line
             yield line.decode("utf-8", "replace").removesuffix("\n")
 

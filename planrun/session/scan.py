@@ -9,6 +9,7 @@ from typing import NamedTuple
 from planrun.core.archive import Search
 from planrun.session import terms
 from planrun.session.query import Query, matches
+from planrun.session.raw import opened
 from planrun.session.texts import Doc, Lines, docs
 
 
@@ -37,7 +38,7 @@ class Filter(NamedTuple):
 
 def scan(path: Path, query: Query, only: Filter, damaged: dict[str, int]) -> Iterator[Doc]:
     """The records of a log that fit, the oldest first. Adds to `damaged` how many lines could not be read. Raises OSError."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         lines = Lines(file, texts_only=True)
         for doc in docs(lines):
             if only.passes(doc) and matches(query, terms.line(doc.text)):

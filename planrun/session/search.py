@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from planrun.core.archive import Found, Hit, Search
 from planrun.session import index, terms
 from planrun.session.query import Phrase, Query, expression, parse, wanted
+from planrun.session.raw import opened
 from planrun.session.scan import Filter, scan
 from planrun.session.texts import Doc, body_at, doc_of
 from planrun.session.times import span
@@ -123,7 +124,7 @@ def _answer(db: Connection, ask: _Ask) -> Found:
 
 def _hit(path: Path, key: int, offset: int, query: Query) -> Hit:
     """The hit at a place of a log. Raises Damaged where the index is wrong about it."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         body = body_at(file, offset)
     doc = doc_of(body, offset) if body is not None else None
     if doc is None or doc.record != key & (1 << index.SHIFT) - 1:

@@ -23,6 +23,7 @@ from planrun.core.messages import compact_json
 from planrun.core.records import Record
 from planrun.core.state import PlanReader, State
 from planrun.session.log import Log
+from planrun.session.raw import opened
 from planrun.session.reader import Reader, line_digest
 
 FORMAT = 1  # goes up with every change of what the fold makes of the same records
@@ -75,7 +76,7 @@ def usable(path: Path) -> bool:
     if not path_of(path).exists():
         return True
     found = _read(path)
-    with path.open("rb") as file:
+    with opened(path) as file:
         return found is not None and _fits(found[0], file)
 
 

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from planrun.core.events import Ended, Session
 from planrun.core.records import Record
 from planrun.errors import Outcome, SessionDamaged, UsageError
+from planrun.session.raw import LONGEST, opened, too_long
 from planrun.session.reader import UNREADABLE, Reader, read_record
 from planrun.session.texts import name
 
@@ -70,12 +71,11 @@ class Store:
     def look(self, path: Path) -> Found:
         """A session's first and last record. Raises SessionDamaged where it has no readable header."""
         try:
-            with path.open("rb") as file:
-                first = file.readline()
-                tail = _last_line(file)
+            with opened(path) as file:
+                head = _record(file.readline(LONGEST))
+                tail = _last_line(file) if head is not None else b""
         except OSError as error:
             raise SessionDamaged(f"cannot read the session log {path}: {error.strerror or error}") from error
-        head = _record(first)
         if head is None or not isinstance(head.event, Session):
             raise SessionDamaged(f"{path}, line 1: it is not the header of a session", 1)
         last = _record(tail)
@@ -117,12 +117,14 @@ def _last_line(file: BinaryIO) -> bytes:
     while True:
         file.seek(max(0, size - room))
         _, newline, line = file.read(room).rstrip(b"\n").rpartition(b"\n")
-        if newline or room >= size:
+        if newline or room >= min(size, LONGEST):
             return line
         room *= 4
 
 
 def _record(line: bytes) -> Record | None:
+    if too_long(line):
+        return None
     try:
         body: Any = json.loads(line)
         return read_record(body)
@@ -133,7 +135,7 @@ def _record(line: bytes) -> Record | None:
 def records(path: Path) -> Iterator[Record]:
     """Every record of a log, for reading only; a torn last line is passed over. Raises SessionDamaged."""
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             yield from Reader(file, path)
     except OSError as error:
         raise SessionDamaged(f"cannot read the session log {path}: {error.strerror or error}") from error

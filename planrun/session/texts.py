@@ -13,6 +13,7 @@ from planrun.core.archive import Kind
 from planrun.core.messages import compact_json, well_formed
 from planrun.core.names import HISTORY_TOOLS
 from planrun.core.units import shown
+from planrun.session.raw import LONGEST, lines, opened, too_long
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MOST = 1 << 32  # record numbers, in an index
@@ -61,11 +62,11 @@ class Lines:
 
     def __iter__(self) -> Iterator[tuple[int, Body]]:
         self._file.seek(self.offset)
-        for line in self._file:
+        for line in lines(self._file):
             if self._texts_only and self._passes(line):
                 continue
             body = parse(line)
-            if body is None and not line.endswith(b"\n"):
+            if body is None and not line.endswith(b"\n") and not too_long(line):
                 return
             start, self.offset = self.offset, self.offset + len(line)
             if body is not None and body["seq"] > self.record:
@@ -84,6 +85,8 @@ class Lines:
 
 
 def parse(line: bytes) -> Body | None:
+    if too_long(line):
+        return None
     try:
         body = _decode(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -167,7 +170,7 @@ def _text(value: object) -> str | None:
 
 def body_at(file: BinaryIO, offset: int) -> Body | None:
     file.seek(offset)
-    return parse(file.readline())
+    return parse(file.readline(LONGEST))
 
 
 def seek(file: BinaryIO, record: int) -> int:
@@ -183,15 +186,23 @@ def seek(file: BinaryIO, record: int) -> int:
     return _line_from(file, low)[0]
 
 
+def _rest(file: BinaryIO) -> Iterator[bytes]:
+    """What is left of the line that the file stands in."""
+    for piece in lines(file):
+        yield piece
+        if piece.endswith(b"\n"):
+            return
+
+
 def _line_from(file: BinaryIO, place: int) -> tuple[int, int | None]:
     """Where the first readable line that begins at or behind `place` begins, and its number; None where there is none."""
     start = place
     if place:
         file.seek(place - 1)
-        start = place - 1 + len(file.readline())
+        start = place - 1 + sum(map(len, _rest(file)))
     else:
         file.seek(0)
-    while line := file.readline():
+    for line in lines(file):
         body = parse(line)
         if body is not None:
             return start, int(body["seq"])
@@ -204,8 +215,8 @@ def newest(folder: Path, cwd: str) -> Path | None:
     best: tuple[float, str] | None = None
     for path in folder.glob("*.jsonl"):
         try:
-            with path.open("rb") as file:
-                head = parse(file.readline())
+            with opened(path) as file:
+                head = parse(file.readline(LONGEST))
                 if head is None or head["type"] != "session" or head.get("cwd") != cwd:
                     continue
                 here = (_touched(file), path.name)
@@ -225,6 +236,6 @@ def _touched(file: BinaryIO) -> float:
             body = parse(line)
             if body is not None:
                 return float(body["timestamp"])
-        if room >= size:
+        if room >= min(size, LONGEST):
             return 0.0
         room *= 8

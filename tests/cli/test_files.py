@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Call
 from tests.cli.test_doors import told
 from tests.hostile import REFUSED
-from tests.test_hostile import written
+from tests.test_hostile import measured, written
 
 PLAN = "model: m\nparams: {a: x}\nsteps:\n- {id: a, prompt_file: ask.md}\n"
 DOORS = {  # the file, the call that reads it, what stands before the file's own fault
@@ -160,3 +160,33 @@ def test_a_pipe_that_nobody_reads_is_not_waited_for(
     reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
     assert "cannot write" not in planrun("run", "plan.yaml", option, "pipe").stderr
     os.close(reader)
+
+
+LOOKS = (
+    "list", "show s", "logs s", "logs -f s", "output s", "context s", "resume s -q", "resume -q", "search -s s x", "search -a x",
+    "search x", "expand -s s 1", "expand s:1", "compact s", "fork s", "doctor s", "doctor", "run plan.yaml -q --session s",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [name for name in NO_FILES if not name.startswith("50 MB")])
+def test_a_session_that_is_no_file(files: Path, planrun: Call, kind: str) -> None:
+    log = files / ".thclaws" / "sessions" / "s.jsonl"
+    log.parent.mkdir()
+    NO_FILES[kind][0](log)
+    for look in LOOKS:
+        result = planrun(*look.split())
+        assert result.exit_code in (0, 2, 5) and "internal" not in result.stderr, (look, result.output)
+        assert look.startswith(("list", "search", "doctor")) or result.exit_code, look
+
+
+def test_a_line_that_no_record_has_is_not_read_whole(files: Path, planrun: Call) -> None:
+    log = files / ".thclaws" / "sessions" / "s.jsonl"
+    log.parent.mkdir()
+    with log.open("wb") as file:
+        file.truncate(150_000_000)
+    for look in ("show s", "logs s", "resume s -q"):
+        result = planrun(*look.split())
+        assert result.exit_code == 5 and "line 1: it has more than 67,108,864 bytes" in result.stderr, result.output
+    assert planrun("search", "-s", "s", "x").exit_code == 0
+    done, kilobytes = measured(files, "list")
+    assert done.returncode == 0 and kilobytes < 200_000

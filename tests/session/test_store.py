@@ -102,9 +102,9 @@ def test_two_directories_that_look_alike_are_two(store: Store) -> None:  # RES-0
 def test_a_directory_in_the_place_of_the_log_is_an_error_and_no_fresh_start(store: Store) -> None:  # IO-01
     store.path("d").mkdir(parents=True)
     assert store.find("d") == store.path("d")
-    with pytest.raises(SessionDamaged, match="d.jsonl: Is a directory"):
+    with pytest.raises(SessionDamaged, match="d.jsonl: it is a folder, no file"):
         store.look(store.path("d"))
-    with pytest.raises(SessionDamaged, match="d.jsonl: Is a directory"):
+    with pytest.raises(SessionDamaged, match="d.jsonl: it is a folder, no file"):
         list(records(store.path("d")))
     assert store.all() == []
 
