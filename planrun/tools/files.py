@@ -60,7 +60,7 @@ def _read(arguments: ReadArguments, ctx: ToolContext) -> ToolResult:
             size = os.fstat(file.fileno()).st_size
             return ToolResult(f"{shown(ctx.workspace, path)} is a binary file of {size:,} bytes", "error")
         offset = max(1, arguments.offset)
-        page = read_page(text, offset, arguments.limit or 1 << 62, ctx.limit - _ROOM, shown(ctx.workspace, path))
+        page = read_page(text, offset, arguments.limit or 1 << 62, ctx.limit - _ROOM, shown(ctx.workspace, path), mask=ctx.mask)
     if page.partial and page.last < page.first:
         return ToolResult(
             f"line {offset} was not reached in {SECONDS:g} s: the file is very large; use Bash or Grep", "timeout"

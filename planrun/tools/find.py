@@ -16,13 +16,14 @@ from pydantic import AliasChoices, Field
 from planrun.tools.base import Arguments, Tool, ToolContext, ToolResult
 from planrun.tools.paths import Refused, guarded, resolve, shown
 from planrun.tools.process import run_command
-from planrun.tools.search import Tree, matches, split_pattern
+from planrun.tools.search import Hit, Tree, matches, split_pattern
 from planrun.tools.shell import spill
-from planrun.tools.text import strip_controls
+from planrun.tools.text import clean, strip_controls
 
 SHOWN = 500
 MATCHES = 200
 SECONDS = 10.0
+_ANSWER = 16 << 20  # bytes that the child says at most, with what stands around each match
 PATTERN_MOST = 4096  # characters of a pattern
 _PACKAGE = str(Path(__file__).parents[2])
 _CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from planrun.tools.search import main; main()"
@@ -89,13 +90,22 @@ def _grep(arguments: GrepArguments, ctx: ToolContext) -> ToolResult:
         "most": MATCHES,
     }
     command = shlex.join(("exec", sys.executable, "-I", "-S", "-c", _CHILD, _PACKAGE, json.dumps(request)))
-    finished = run_command(command, cwd=ctx.workspace, env=ctx.env, timeout=_seconds(ctx), merge=False, mask=ctx.mask)
+    finished = run_command(command, cwd=ctx.workspace, env=ctx.env, timeout=_seconds(ctx), merge=False, head=_ANSWER)
     if finished.exit_code != 0 and not finished.timed_out:
         return ToolResult(finished.fault or finished.stderr.text(ctx.limit).strip() or "the search failed", "error")
-    text = finished.stdout.text(1 << 20).rstrip("\n")
+    text = "\n".join(_shown(json.loads(line), ctx) for line in finished.stdout.head.split(b"\n")[:-1])
     if finished.timed_out:
         text = (text + "\n[partial: the search took too long; simplify the pattern or narrow path]").lstrip("\n")
     return ToolResult(spill(text or "(no matches)", ctx, "grep"), "timeout" if finished.timed_out else "ok")
+
+
+def _shown(found: Hit | str, ctx: ToolContext) -> str:
+    """A line of the answer. A secret that its edges cut through is masked whole."""
+    if isinstance(found, str):
+        return clean(found)
+    place, text, start, end = found
+    cut_left, cut_right = "..." if start else "", "..." if end < len(text) else ""
+    return clean(f"{place}{cut_left}{ctx.mask.part(text, start, end)}{cut_right}")
 
 
 def _below(pattern: str, top: Path) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import TextIO
 
+from planrun.masking.masker import NOTHING, Masker
 from planrun.tools.text import strip_controls
 
 LINE_CAP = 10_000  # characters of a line that are shown, its middle left out
@@ -28,16 +29,18 @@ class Page:
     partial: bool = False
 
 
-def read_page(text: TextIO, offset: int, limit: int, room: int, name: str, seconds: float = SECONDS) -> Page:
+def read_page(
+    text: TextIO, offset: int, limit: int, room: int, name: str, seconds: float = SECONDS, mask: Masker = NOTHING
+) -> Page:
     """The lines of `text` from line `offset` on: at most `limit` of them and `room` characters (a first line is always
-    given, cut if it must be). `name` is the file's, for the hint at a line that was cut."""
+    given, cut if it must be, and no secret with it). `name` is the file's, for the hint at a line that was cut."""
     source = _Source(text, time.monotonic() + seconds)
     page = Page(first=offset, last=offset - 1, total=source.skip(offset - 1))
     cap = max(200, min(LINE_CAP, room - 200))
     used = 0
     while piece := source.piece():
         page.total += 1
-        line = strip_controls(_whole_line(source, piece, cap, page.total, name))
+        line = strip_controls(_whole_line(source, piece, cap, page.total, name, mask))
         used += len(line) + 1
         if page.lines and (used > room or len(page.lines) >= limit):
             break
@@ -84,17 +87,19 @@ class _Source:
         return self.late
 
 
-def _whole_line(source: _Source, piece: str, cap: int, number: int, name: str) -> str:
+def _whole_line(source: _Source, piece: str, cap: int, number: int, name: str, mask: Masker) -> str:
     """The line that `piece` begins, its middle left out where it is longer than `cap`."""
-    head, tail, length = piece[:cap], piece, len(piece)
+    most = cap + mask.reach
+    head, tail, length = piece[:most], piece[-most:], len(piece)
     while not piece.endswith("\n") and (following := source.piece()):
         piece = following
         length += len(piece)
-        head += piece[: cap - len(head)]
-        tail = (tail + piece)[-cap:]
+        head += piece[: most - len(head)]
+        tail = (tail + piece)[-most:]
     length -= piece.endswith("\n")
     if length <= cap:
         return head.removesuffix("\n")
     tail, half = tail.removesuffix("\n"), cap // 2 - 80
     way = f"Bash: sed -n {number}p {shlex.quote(name)} | cut -c {half + 1}-{half + cap}"
-    return f"{head[:half]} [... {length - 2 * half:,} characters of this line left out; {way} ...] {tail[-half:]}"
+    first, last = mask.part(head, 0, half), mask.part(tail, len(tail) - half, len(tail))
+    return f"{first} [... {length - 2 * half:,} characters of this line left out; {way} ...] {last}"

@@ -20,6 +20,7 @@ from planrun.tools.opening import FOLDER, open_real
 SKIPPED = frozenset({".git", names.FOLDER})  # unless the search starts inside
 LINE_CAP = 10_000  # characters of a line that are searched
 SHOWN_CAP = 300  # characters of a line that are shown
+AROUND = 4_096  # characters on either side of them that tell whether a secret is cut through
 _SNIFF = 8192
 
 
@@ -110,23 +111,26 @@ def open_text(stream: BinaryIO) -> TextIO | None:
     return TextIOWrapper(stream, encoding="utf-16" if utf16 else "utf-8-sig", errors="replace")
 
 
-def grep(top: str, pattern: str, glob: str, base: str, most: int) -> Iterator[str]:
-    """`path:line: text` for each matching line below `top` (a folder or a file), `most` at most, then a remark if it
-    is not everything. `base` stands before the path relative to `top`."""
+Hit = tuple[str, str, int, int]  # `path:line: `, a text, and what of it is to be shown
+
+
+def grep(top: str, pattern: str, glob: str, base: str, most: int) -> Iterator[Hit | str]:
+    """Each matching line below `top` (a folder or a file), `most` at most, then a remark if it is not everything. `base` stands
+    before the path relative to `top`."""
     wanted = re.compile(pattern)
     globs = split_pattern(glob if "/" in glob else f"**/{glob or '**'}")
     tree = Tree(top)
     found = long = 0
     for name, path in _files(tree, globs):
-        for number, line, cut in _lines(path):
-            hit = wanted.search(line)
-            long += cut
+        for number, line in _lines(path):
+            hit = wanted.search(line[:LINE_CAP])
+            long += len(line) > LINE_CAP
             if hit and found == most:
                 yield f"[the first {most} matches; there are more: narrow pattern, path or glob]"
                 return
             if hit:
                 found += 1
-                yield f"{base}{name}:{number}: {_window(line, hit.start())}"
+                yield f"{base}{name}:{number}: ", *_window(line, hit.start())
     if long:
         yield f"[{long} very long lines were searched only in their first {LINE_CAP:,} characters]"
     if tree.missed:
@@ -143,8 +147,8 @@ def _files(tree: Tree, globs: list[tuple[str, ...]]) -> Iterator[tuple[str, str]
             yield name.replace("\n", " "), os.path.join(tree.top, name)
 
 
-def _lines(path: str) -> Iterator[tuple[int, str, bool]]:
-    """Number, text and whether it was cut, of each line; nothing for what is no plain, readable text file."""
+def _lines(path: str) -> Iterator[tuple[int, str]]:
+    """Number and text of each line, which may be cut behind what is searched; nothing for what is no plain, readable text file."""
     try:
         descriptor = open_real(path, os.O_RDONLY)
     except OSError:
@@ -153,29 +157,29 @@ def _lines(path: str) -> Iterator[tuple[int, str, bool]]:
         text = open_text(raw) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
         number = 0
         with suppress(OSError):
-            while text and (line := text.readline(LINE_CAP)):
+            while text and (line := text.readline(LINE_CAP + AROUND)):
                 number += 1
                 rest = line
                 while not rest.endswith("\n") and (rest := text.readline(1 << 20)):
                     pass
-                yield number, line.rstrip("\n"), len(line) >= LINE_CAP and not line.endswith("\n")
+                yield number, line.rstrip("\n")
 
 
-def _window(line: str, start: int) -> str:
-    if len(line) <= SHOWN_CAP:
-        return line
+def _window(line: str, start: int) -> tuple[str, int, int]:
+    """What is shown of a line with a hit at `start`, with what stands around it."""
     begin = max(0, min(start - SHOWN_CAP // 3, len(line) - SHOWN_CAP))
-    return ("..." if begin else "") + line[begin : begin + SHOWN_CAP] + ("..." if begin + SHOWN_CAP < len(line) else "")
+    first = max(0, begin - AROUND)
+    return line[first : begin + SHOWN_CAP + AROUND], begin - first, min(begin + SHOWN_CAP, len(line)) - first
 
 
 def main() -> None:
-    """Answer the request in argv[2] on stdout, line by line, so that a kill loses nothing that was found; or say on stderr
-    what is wrong with its pattern."""
+    """Answer the request in argv[2] on stdout, as a line of JSON each, so that a kill loses nothing that was found; or say on
+    stderr what is wrong with its pattern."""
     request = json.loads(sys.argv[2])
     try:
         re.compile(request["pattern"])
     except (re.error, RecursionError, OverflowError) as error:
         sys.exit(f"pattern is not a valid regular expression: {error}. Put \\ before a special character to find it")
     for line in grep(**request):
-        sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
+        sys.stdout.buffer.write(json.dumps(line).encode() + b"\n")
         sys.stdout.buffer.flush()
