@@ -177,7 +177,7 @@ class PlanTable(_Keys):
     finally_: list[StepTable] = Field(
         default=[],
         alias="finally",
-        description="steps that run whatever happened; once a limit has stopped the run, those with `run` only",
+        description="steps that run whatever happened; where a limit, the endpoint or a signal stops the run, only commands",
     )
     output: dict[str, str] = Field(default={}, description="what the whole plan leaves, as templates")
 
