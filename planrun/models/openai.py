@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from planrun.endpoint import shown
 from planrun.errors import ConfigError
 from planrun.models.base import ModelRequest, Reply
+from planrun.models.cutting import Sockets, shut
 from planrun.models.faults import AnswerFault, Failure, Fault, classify, masked, raised
 from planrun.models.said import one_line
 from planrun.models.wire import read_reply
@@ -59,6 +60,7 @@ class OpenAIModel:
         self._made: openai.OpenAI | None = None
         self._headers: dict[str, str | openai.Omit] = {}
         self._lock = threading.Lock()
+        self._sockets = Sockets()
 
     def complete(self, request: ModelRequest) -> Reply:
         """One try, one request. Raises Failure (a ProviderError), ContextOverflow or ConfigError. What a signal handler
@@ -94,17 +96,20 @@ class OpenAIModel:
         client = self._client()
         timeout = httpx2.Timeout(min(self._read, left), connect=min(_CONNECT, left))
         try:
-            return client.post(
-                self._address,
-                cast_to=httpx2.Response,
-                content=body,
-                # Never sent (no header is configured for it), but without one the SDK makes a UUID for every request.
-                options={"headers": self._headers, "timeout": timeout, "idempotency_key": "-"},
-            )
+            with self._sockets.until(deadline):
+                return client.post(
+                    self._address,
+                    cast_to=httpx2.Response,
+                    content=body,
+                    # Never sent (no header is configured for it), but without one the SDK makes a UUID for every request.
+                    options={"headers": self._headers, "timeout": timeout, "idempotency_key": "-"},
+                )
         except openai.APIStatusError as error:
             _refuse(error.response)
         except openai.APIConnectionError as error:
             fault = _transport_fault(error.__cause__ or error)
+            if time.monotonic() >= deadline:
+                fault = Fault("timeout", "the answer did not begin in time", retryable=True)
             raise AnswerFault(replace(fault, message=one_line(f"{self.url}: {fault.message}"))) from None
 
     def _explained(self, fault: Fault) -> Fault:
@@ -127,10 +132,14 @@ class OpenAIModel:
         import httpx2
         import openai
 
-        http = openai.DefaultHttpxClient(
-            limits=httpx2.Limits(max_connections=100, max_keepalive_connections=10, keepalive_expiry=_KEEPALIVE),
-            event_hooks={"response": [_on_response]},
-        )
+        try:
+            http = openai.DefaultHttpxClient(
+                limits=httpx2.Limits(max_connections=100, max_keepalive_connections=10, keepalive_expiry=_KEEPALIVE),
+                event_hooks={"request": [self._sockets.watch], "response": [_on_response]},
+            )
+        except (ImportError, OSError, ValueError) as error:
+            said = f"the proxy or the certificates that the environment names (HTTPS_PROXY, SSL_CERT_FILE, ...) cannot be used: {error}"
+            raise ConfigError(one_line(said)) from None
         gone = openai.Omit()
         self._headers = {
             "X-Stainless-Raw-Response": "stream",
@@ -189,7 +198,7 @@ class _Body:
         if not isinstance(sock, socket.socket):
             return
         # The read timeout cannot be changed any more once the body is being read.
-        watch = threading.Timer(_DRAIN, _shut, (sock,))
+        watch = threading.Timer(_DRAIN, shut, (sock,))
         watch.daemon = True
         watch.start()
         try:
@@ -199,13 +208,6 @@ class _Body:
             return
         finally:
             watch.cancel()
-
-
-def _shut(sock: socket.socket) -> None:
-    try:
-        sock.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        return  # already closed
 
 
 def _on_response(response: httpx2.Response) -> None:

@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,34 @@ def test_a_dribbling_answer_is_given_up_at_the_deadline() -> None:
         OpenAIModel(server.url, KEY).complete(request(deadline=time.monotonic() + 2))
     assert (caught.value.kind, caught.value.fault.retryable) == ("timeout", False)
     assert time.monotonic() - start < 60
+
+
+def test_headers_and_refusals_that_come_byte_by_byte_are_given_up_at_the_deadline() -> None:
+    """Never silent for as long as the read timeout, and never done."""
+    for start in (b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 500 No\r\nContent-Length: 100000\r\n\r\n"):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            threading.Thread(target=_dribble, args=(listener, start), daemon=True).start()
+            model = OpenAIModel(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", KEY)
+            began = time.monotonic()
+            with pytest.raises(Failure) as caught:
+                model.complete(request(deadline=began + 1))
+            assert caught.value.fault.retryable
+            assert time.monotonic() - began < 60
+
+
+def _dribble(listener: socket.socket, start: bytes) -> None:
+    connection, _ = listener.accept()
+    with connection, suppress(OSError):
+        connection.sendall(start)
+        while True:  # until the other side hangs up
+            connection.sendall(b"x")
+            time.sleep(0.01)
+
+
+def test_certificates_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nonexistent.pem")
+    with pytest.raises(ConfigError, match="SSL_CERT_FILE"):
+        OpenAIModel("https://127.0.0.1:9/v1", KEY).complete(request())
 
 
 def test_no_request_is_sent_after_the_deadline() -> None:
