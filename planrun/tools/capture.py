@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from planrun.masking.masker import NOTHING, Masker
-from planrun.tools.text import abridge, clean, clip
+from planrun.tools.text import abridge, clean, clip, strip_controls
 
 CAPTURE_LIMIT = 64 << 20
+_UNSEEN = ("\x1b", "\x9b", "\b", "\r", "\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +97,19 @@ class Stream:
         whole = len(self._head) + len(self._tail) == self._total
         head = tail = self._head + self._tail if whole else self._head
         if self._total <= self._limit:
-            masked = _bytes(self._mask(_text(head)))
+            masked = _bytes(self._mask(self._joined(_text(head))))
             return masked[: self._head_limit], masked[self._head_limit :]
         if not whole:
             tail = self._tail[-self._tail_limit - self._margin :]
         return self._part(head, 0, self._head_limit), self._part(tail, len(tail) - self._tail_limit, len(tail))
+
+    def _joined(self, text: str) -> str:
+        """The text; without all that a terminal does not show, where that parts a secret."""
+        if not any(mark in text for mark in _UNSEEN):
+            return text
+        seen = strip_controls(text)
+        parted = self._mask(seen).count("[secret ") > self._mask(text).count("[secret ")
+        return seen if parted else text
 
     def _part(self, data: bytearray, start: int, end: int) -> bytes:
         text = _text(data)
@@ -124,7 +133,7 @@ class Stream:
         if not chunk and not last:
             return
         self._saved += len(chunk)
-        text = _text(self._waiting + chunk)
+        text = self._joined(_text(self._waiting + chunk))
         ready, waiting = (self._mask(text), "") if last else self._mask.begin(text)
         self._waiting = _bytes(waiting)
         try:

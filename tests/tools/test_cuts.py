@@ -1,13 +1,15 @@
-"""A long line is cut where it is shown: no secret that stands across the cut leaves a part of itself."""
+"""No part of a secret is left where a line is cut to be shown, or where what a terminal does not show stands inside of it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from planrun.masking.masker import Masker
 from planrun.tools.base import ToolContext
+from planrun.tools.capture import Stream
 from planrun.tools.files import READ
 from planrun.tools.find import GREP
 
@@ -64,3 +66,31 @@ def test_grep_where_a_line_is_no_longer_searched(ctx: ToolContext, secret: str) 
     said = GREP.run(GREP.arguments(pattern="HIT"), masked(ctx)).text
     assert said.count("HIT") == len(lines) == said.count("[secret ")
     assert leaked(said) == set()
+
+
+PARTED = ["\x1b[0m", "\x1b[01;31m\x1b[K", "\x1b]0;title\x07", "\x9b1m", "\0", "\r", "x\b"[1:]]
+
+
+@pytest.mark.parametrize("secret", [VALUE, TOKEN])
+@pytest.mark.parametrize("between", PARTED)
+@pytest.mark.parametrize("size", [7, 1 << 20])
+def test_what_is_saved_of_a_command(tmp_path: Path, secret: str, between: str, size: int) -> None:
+    """In a file, whatever pieces it came in, and in memory."""
+    mask = Masker({"TOK": VALUE})
+    data = f"begin\n{secret[:9]}{between}{secret[9:20]}{between}{secret[20:]}\nend \x1b[1mbold\x1b[0m\n".encode()
+    filed, held = Stream(4, 4, tmp_path / "saved", mask), Stream(1 << 20, 0, None, mask)
+    for at in range(0, len(data), size):
+        filed.feed(data[at : at + size])
+        held.feed(data[at : at + size])
+    filed.close()
+    for text in ((tmp_path / "saved").read_text(), held.close().head.decode()):
+        assert "[secret " in text and text.startswith("begin\n")
+        assert leaked(text) == set()
+
+
+def test_without_a_secret_what_is_saved_is_what_came(tmp_path: Path) -> None:
+    data = b"\x1b[1mbold\x1b[0m 10%\r20%\r\n\xff\x00 ghp_\x1b[0mshort\n" * 50
+    filed = Stream(4, 4, tmp_path / "saved", Masker({"TOK": VALUE}))
+    filed.feed(data)
+    filed.close()
+    assert (tmp_path / "saved").read_bytes() == data
