@@ -28,7 +28,7 @@ from planrun.core.evolve import evolve
 from planrun.core.plan import Plan, Step
 from planrun.core.records import Record
 from planrun.core.scope import strategy_of
-from planrun.core.state import RECENT, CheckResult, PlanReader, State, StepState, with_step, worked
+from planrun.core.state import RECENT, CheckResult, PlanReader, State, StepState, replaced, with_step, worked
 
 
 def fold(records: Iterable[Record], state: State, read_plan: PlanReader) -> State:
@@ -74,13 +74,13 @@ def _reached(state: State, record: Record) -> State:
     passed = 0.0
     if state.header is not None and not (isinstance(record.event, Noted) and record.event.kind == "resumed"):
         passed = max(0.0, record.timestamp - state.timestamp)
+    steps = state.steps
+    if passed and (at := state.current) is not None:
+        now = steps[at]
+        now = evolve(now, seconds=now.seconds + passed, attempt_seconds=now.attempt_seconds + passed)
+        steps = replaced(steps, at, now)
     timestamp = max(state.timestamp, record.timestamp)
-    state = evolve(state, seq=record.seq, timestamp=timestamp, elapsed=state.elapsed + passed)
-    if not passed or state.current is None:
-        return state
-    return with_step(
-        state, state.current, lambda s: evolve(s, seconds=s.seconds + passed, attempt_seconds=s.attempt_seconds + passed)
-    )
+    return evolve(state, seq=record.seq, timestamp=timestamp, elapsed=state.elapsed + passed, steps=steps)
 
 
 def _session(state: State, event: Session, plan: Plan) -> State:

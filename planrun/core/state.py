@@ -195,6 +195,11 @@ def worked(state: State, index: int) -> State:
 
 def with_step(state: State, index: int, change: Callable[[StepState], StepState]) -> State:
     """The state with one step's progress changed."""
-    steps = list(state.steps)
-    steps[index] = change(steps[index])
-    return evolve(state, steps=tuple(steps))
+    return evolve(state, steps=replaced(state.steps, index, change(state.steps[index])))
+
+
+def replaced(steps: tuple[StepState, ...], index: int, now: StepState) -> tuple[StepState, ...]:
+    """The progress of all steps with that of one changed."""
+    changed = list(steps)
+    changed[index] = now
+    return tuple(changed)
