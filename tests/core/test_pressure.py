@@ -18,6 +18,7 @@ from planrun.core.edits import Cut, Insert
 from planrun.core.room import room_of
 from planrun.core.state import State
 from planrun.core.strategies import ladder
+from planrun.core.tokens import PER_MESSAGE
 from tests.core.pressing import (
     STEP,
     SUMMARY,
@@ -231,14 +232,25 @@ def test_one_oversized_newest_result_is_cut_on_a_character_and_says_how_to_read_
 
 
 def test_the_message_with_the_most_tokens_is_cut_as_a_tokenizer_counted_them() -> None:
-    base = built(("word " * 300, "word " * 200))
+    base = built(("word " * 600, "word " * 200))
     counted = {4: 300, 5: 900}
     view = tuple(replace(s, entries=tuple(replace(e, counted=counted.get(e.seq)) for e in s.entries)) for s in base)
-    for seen, (seq, keep) in ((base, (4, 400)), (view, (5, int(1_000 * (900 - 500 - 60) / 900)))):
-        (edit,) = ladder.cut(ladder.groups(seen), 500)
-        assert edit == Cut(seq, max(ladder.LEAST_KEPT, keep))
+    raw = next(e.raw for e in context.entries(base) if e.seq == 4) - PER_MESSAGE
+    for seen, seq, size, tokens in ((base, 4, 3_000, raw), (view, 5, 1_000, 900)):
+        (edit,) = ladder.cut(ladder.groups(seen), 200)
+        assert edit == Cut(seq, int(size * (tokens - 200 - 60) / tokens))
     blank = tuple(replace(s, entries=tuple(replace(e, counted=0) for e in s.entries)) for s in base)
-    assert ladder.cut(ladder.groups(blank), 500) == (Cut(4, ladder.LEAST_KEPT),)
+    assert ladder.cut(ladder.groups(blank), 500) == ()
+
+
+def test_large_results_of_one_message_are_cut_at_once_and_to_one_size() -> None:
+    """Twenty calls made side by side: none keeps all of its result at the cost of the others."""
+    view = built(("ok", *("line of text " * 4_000 for _ in range(20))))
+    over = relieved(state_of(view, 32_000))
+    (event,) = compactions(over.events)
+    assert over.end is None and len(event.edits) == 20
+    assert len({e.keep for e in event.edits if isinstance(e, Cut)}) == 1
+    assert all(isinstance(e, Cut) and e.keep > 1_000 for e in event.edits)
 
 
 def test_long_arguments_of_the_newest_call_give_way_before_the_run_does() -> None:

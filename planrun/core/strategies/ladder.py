@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
 
 from planrun.core import context, editing
 from planrun.core.context import LONG_ARGUMENTS, PINNED, Entry, View
@@ -157,14 +156,18 @@ def notice(run: list[Group]) -> Insert:
 
 
 def cut(parts: list[Group], excess: float) -> tuple[Edit, ...]:
-    """The largest message of all that may be cut loses its middle."""
-    able = [(_raw_text(e), -e.seq, e) for g in parts for e in g.entries if _can_be_cut(e)]
-    if not able:
-        return ()
-    raw, _, entry = max(able, key=itemgetter(0, 1))
-    size = len(entry.message.content or "")
-    keep = max(LEAST_KEPT, int(size * max(0.0, raw - excess - _LINE) / max(1.0, raw)))
-    return (Cut(entry.seq, keep),) if keep < size else ()
+    """The largest messages that may be cut lose their middles: as few as it takes, all down to one size."""
+    able = [(_raw_text(e), e) for g in parts for e in g.entries if _can_be_cut(e)]
+    able.sort(key=lambda pair: (-pair[0], pair[1].seq))
+    total = stays = 0.0
+    for number, (raw, _) in enumerate(able, 1):
+        total += raw
+        stays = max(0.0, (total - excess) / number - _LINE)
+        if number == len(able) or stays >= able[number][0]:
+            able = able[:number]
+            break
+    made = [Cut(e.seq, max(LEAST_KEPT, int(len(e.message.content or "") * stays / max(1.0, raw)))) for raw, e in able]
+    return tuple([edit for edit, (_, e) in zip(made, able, strict=True) if editing.cut(e, edit.keep).raw < e.raw])
 
 
 def _can_be_cut(entry: Entry) -> bool:
