@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import os
 import re
@@ -10,8 +9,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from planrun.core.names import FOLDER, PATH_TOOLS, TOOLS
-from planrun.core.rules import FORM
+from planrun.core.names import FOLDER, PATH_TOOLS
+from planrun.core.rules import FORM, meant
 from planrun.errors import ConfigError
 from planrun.policy.commands import Part, parts
 from planrun.policy.records import in_records, writers
@@ -69,14 +68,12 @@ def parse_rule(text: str) -> Rule:
     """The rule that `text` spells. Raises ConfigError, with a suggestion where there is one."""
     found = FORM.fullmatch(text.strip())
     if found is None:
-        name = re.match(r"\w+", text.strip())
-        example = f"{name[0]}(pattern*)" if name else "Bash(git status*)"
+        word = re.match(r"\w+", text.strip())
+        example = f"{word[0]}(pattern*)" if word else "Bash(git status*)"
         raise ConfigError(f"permission rule {text!r} cannot be read: write TOOL or TOOL(PATTERN), for example {example}")
     tool, pattern = found[1], found[2]
-    near = difflib.get_close_matches(tool.lower(), [name.lower() for name in TOOLS], 1, 0.8)
-    meant = next((name for name in TOOLS if near and name.lower() == near[0]), tool)
-    if meant != tool and "*" not in tool:
-        raise ConfigError(f"permission rule {text!r} names no tool: did you mean {Rule(meant, pattern)}?")
+    if name := meant(tool):
+        raise ConfigError(f"permission rule {text!r} names no tool: did you mean {Rule(name, pattern)}?")
     return Rule(tool, pattern)
 
 

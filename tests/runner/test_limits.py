@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from planrun.errors import ConfigError, ProviderError
+from planrun.errors import ConfigError, PlanrunError, ProviderError
 from planrun.models.base import Reply, Usage
 from planrun.testing.crash import Crash
 from planrun.testing.model import call, calls, done, say
@@ -354,7 +354,8 @@ def test_a_cost_limit_that_cannot_hold_is_said_at_once(tmp_path: Path) -> None:
 def test_a_rule_that_names_no_tool_is_refused_before_there_is_a_log(tmp_path: Path, where: str) -> None:
     run = project(tmp_path, step("a"), polling=["Bsh(x)"] if where == "plan" else [])
     run.settings(permissions={"deny": ["Bsh(x)"] if where == "settings" else []})
-    with pytest.raises(ConfigError, match=r"did you mean Bash\(x\)"):
+    place = r"plan.yaml:1:\d+" if where == "plan" else r"settings.json:1:\d+: permissions.deny.0"
+    with pytest.raises(PlanrunError, match=rf"{place}: .*did you mean Bash\(x\)"):
         run.run([])
     assert not run.log.exists()
 
