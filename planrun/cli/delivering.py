@@ -10,7 +10,6 @@ from typing import Any, BinaryIO
 
 from planrun.cli.printing import complain, say, say_json
 from planrun.core.plan import Json
-from planrun.core.state import State
 from planrun.errors import UsageError, named
 from planrun.views.result import refused, withholds
 from planrun.views.words import block, one_line
@@ -95,10 +94,9 @@ def _append_markdown(shown: Shown, found: dict[str, Json]) -> None:
             file.write(markdown(found).encode("utf-8", "backslashreplace"))
 
 
-def print_outputs(state: State) -> None:
+def print_outputs(output: Json) -> None:
     """Each of the plan's outputs: on the line of its name, or below it where it has lines of its own."""
-    output = state.ended.output if state.ended and state.ended.output else {}
-    for name, value in output.items():
+    for name, value in output.items() if isinstance(output, dict) else ():
         if not isinstance(value, str):
             import json
 

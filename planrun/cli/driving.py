@@ -68,9 +68,10 @@ def drive(ctx: click.Context, shown: Shown, go: Callable[[api.Front], api.Result
     except Exception as error:
         deliver(shown, _failed(last, error))
         raise
-    deliver(shown, result(ended.state, ended.path))
+    found = result(ended.state, ended.path)
+    deliver(shown, found)
     if shown.format == "text":
-        print_outputs(ended.state)
+        print_outputs(found["output"])
     ctx.exit(ended.state.ended.exit_code if ended.state.ended else 1)
 
 

@@ -171,3 +171,27 @@ def test_an_internal_error_is_one_line(tmp_path: Path) -> None:
         assert done.returncode == 1
         assert done.stderr.startswith("planrun: internal error: ")
         assert ("Traceback" in done.stderr) == bool(debug)
+
+
+def test_an_output_that_holds_a_secret_reaches_no_channel_of_ci(tmp_path: Path) -> None:
+    value = "Zq8kd93jfK2lmnopQrstuv"
+    plan = "name: p\nsecrets: [TOK]\nsteps:\n  - {id: a, run: 'echo for $TOK', output: {said: string}}\n"
+    (tmp_path / "p.yaml").write_text(plan + "output: {all: '${{ steps.a.output.said }}'}\n")
+    page = tmp_path / "page.md"
+    env = {"TOK": value, "GITHUB_STEP_SUMMARY": str(page), "CI": "1"}
+    for form in ("text", "json", "jsonl"):
+        files = {"--summary": tmp_path / f"{form}.json", "--junit": tmp_path / f"{form}.xml"}
+        options = [str(word) for pair in files.items() for word in pair]
+        ran = finished(tmp_path, "run", "p.yaml", "--session", form, "--format", form, *options, env=env)
+        assert ran.returncode == 0
+        assert b"withheld" in ran.stderr
+        for told in (ran.stdout, ran.stderr, page.read_bytes(), *(p.read_bytes() for p in files.values())):
+            assert value.encode() not in told
+        for told in (
+            files["--summary"].read_bytes(),
+            files["--junit"].read_bytes(),
+            *([] if form == "jsonl" else [ran.stdout]),
+        ):
+            assert b"[withheld: contains secret TOK]" in told
+    masked = finished(tmp_path, "output", "text", "a.said", env=env).stdout
+    assert masked == b"for [secret TOK]"
