@@ -22,7 +22,7 @@ from planrun.core.events import FORMAT, Event, Noted, Session
 from planrun.core.plan import Plan
 from planrun.core.state import State
 from planrun.counting import counter
-from planrun.errors import ConfigError, SessionDamaged
+from planrun.errors import ConfigError, SessionDamaged, named
 from planrun.front import Ask, Front, Result, Seams
 from planrun.masking import inputs
 from planrun.models.base import Model
@@ -45,7 +45,7 @@ __all__ = ["Ask", "Flags", "Front", "Result", "Seams", "all_tools", "load", "pre
 
 def prepare(plan_path: Path, ask: Ask, *, cwd: Path, environ: Mapping[str, str]) -> tuple[Session, Settings, Plan]:
     """All that a run checks before it starts: the plan, the settings, the parameters, the names. Writes nothing. Raises PlanrunError."""
-    workspace = cwd.resolve()
+    workspace = _recordable(cwd.resolve())
     loaded = planfile.load(plan_path)
     plan = loaded.plan
     settings = building.as_recorded(resolve(workspace, ask.flags, environ, plan), plan_path)
@@ -170,6 +170,18 @@ def _unknown(state: State, prices: Callable[[str], Price | None]) -> Iterator[st
             yield f"the cost limit does not hold for {name}: no price is known; give inputPrice and outputPrice in modelOverrides"
 
 
+def _recordable(folder: Path) -> Path:
+    """A session that could not name its working directory could not be resumed there."""
+    if not _utf8(str(folder)):
+        raise ConfigError(f"the working directory {named(str(folder))} is not UTF-8, as a session needs it: rename it")
+    return folder
+
+
+def _utf8(text: str) -> bool:
+    """Whether this was UTF-8 before Python made text of it: only then a record can hold it."""
+    return text.encode("utf-8", "replace").decode() == text
+
+
 def _model_of(plan: Plan, settings: Settings) -> str:
     needed = [s.id for s in plan.steps if s.prompt is not None and not s.model]
     if settings.model is None and needed:
@@ -183,4 +195,6 @@ def _declared(plan: Plan, environ: Mapping[str, str]) -> dict[str, str]:
     missing = [n for n in plan.env if n not in environ]
     if missing:
         raise ConfigError(f"the plan reads the environment variable {missing[0]}, which is not set")
+    if strange := [n for n in plan.env if not _utf8(environ[n])]:
+        raise ConfigError(f"the plan reads the environment variable {strange[0]}, whose value is not UTF-8")
     return {n: environ[n] for n in plan.env}

@@ -24,7 +24,7 @@ class Unreadable(Exception):
 
 
 class Missing(Unreadable):
-    """There is no such file."""
+    """There is no such file, and perhaps no such folder."""
 
 
 def read_bytes(path: Path) -> bytes:
@@ -33,6 +33,8 @@ def read_bytes(path: Path) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise Missing(Fault("is a link to a file that does not exist" if path.is_symlink() else "no such file")) from None
+    except NotADirectoryError as error:
+        raise Missing(Fault(f"cannot be read: {error.strerror}")) from None
     except (OSError, ValueError) as error:
         raise Unreadable(Fault(f"cannot be read: {getattr(error, 'strerror', None) or error}")) from None
     try:

@@ -194,6 +194,12 @@ def test_all_faults_of_a_file_at_once(place: Place) -> None:
     assert len(many) == 101 and many[-1].endswith("there are more faults than these 100")
 
 
+@pytest.mark.parametrize("folder", ["/dev/null", "/nonexistent", "settings.json"])
+def test_a_user_without_a_folder_for_settings_has_none(place: Place, folder: str) -> None:
+    place.user.write_text("{}")
+    assert place.resolve(XDG_CONFIG_HOME=str(place.user.parent / folder)).origins == {}
+
+
 @pytest.mark.parametrize(
     ("target", "part"),
     [("nowhere", "is a link to a file that does not exist"), ("settings.json", "Too many levels of symbolic links")],

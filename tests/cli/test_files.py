@@ -190,3 +190,14 @@ def test_a_line_that_no_record_has_is_not_read_whole(files: Path, planrun: Call)
     assert planrun("search", "-s", "s", "x").exit_code == 0
     done, kilobytes = measured(files, "list")
     assert done.returncode == 0 and kilobytes < 200_000
+
+
+def test_a_working_directory_that_no_record_can_name(files: Path, planrun: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(os.fsdecode(os.fsencode(files) + b"/d\xff"))
+    folder.mkdir()
+    (folder / "plan.yaml").write_text("steps: [{id: a, run: touch ran}]\n")
+    monkeypatch.chdir(folder)
+    for args in (["run", "plan.yaml"], ["run", "-n", "plan.yaml"]):
+        result = told(planrun, *args)
+        assert result.exit_code == 2 and "d\\udcff' is not UTF-8" in result.stderr, result.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["plan.yaml"]

@@ -209,11 +209,13 @@ def test_a_secret_that_is_templated_is_refused(tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_a_declared_variable_that_is_not_set_stops_before_anything(tmp_path: Path) -> None:
+def test_a_declared_variable_without_a_value_stops_before_anything(tmp_path: Path) -> None:
     run = project(tmp_path, shell("a", "touch ran"), env=["NOT_SET"])
-    with pytest.raises(PlanrunError, match="NOT_SET") as caught:
-        run.run([])
-    assert caught.value.exit_code == 2
+    for value, why in ((None, "is not set"), ("a\udcff", "is not UTF-8")):
+        run.environ |= {"NOT_SET": value} if value else {}
+        with pytest.raises(PlanrunError, match=f"NOT_SET.* {why}") as caught:
+            run.run([])
+        assert caught.value.exit_code == 2
     assert not run.log.exists() and not (tmp_path / "ran").exists()
 
 
