@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from math import inf
 
-from planrun.core import context, editing
+from planrun.core import context, editing, summaries
 from planrun.core.actions import Action, Compact, End, Summarise, Trigger
 from planrun.core.context import View
 from planrun.core.edits import Edit
@@ -48,7 +48,7 @@ def relieve(state: State, step: Step) -> Action | None:
     for name, edits in (("elide", ladder.elide(old, excess)), ("shorten", ladder.shorten(old, excess))):
         if _frees(state.view, edits, least):
             return Compact(step.id, name, trigger, edits)
-    note = _summary(state, step, old, trigger, must=must)
+    note = _summary(state, step, old, trigger, least * state.factor, must=must)
     if note is not None or not must:
         return note
     over = (room.used - room.budget) / state.factor
@@ -93,12 +93,12 @@ def _messages_raw(view: View) -> float:
     return sum(e.raw for e in context.entries(view) if e.message.role != "system")
 
 
-def _summary(state: State, step: Step, parts: list[Group], trigger: Trigger, *, must: bool) -> Summarise | None:
-    """The oldest run of messages that is worth a summary, else neighbouring summaries that are worth one."""
+def _summary(state: State, step: Step, parts: list[Group], trigger: Trigger, least: float, *, must: bool) -> Summarise | None:
+    """The oldest run of messages that is worth a summary, one that should free `least` tokens, else neighbouring summaries."""
     for run in ladder.runs(parts, lambda g: not g.is_note):
         tokens = ladder.raw_of(run) * state.factor
         big = must or sum(len(g.entries) for g in run) >= LEAF_MESSAGES or tokens >= LEAF_TOKENS
-        if big and _worth(state, run):
+        if big and _worth(state, run) and tokens - summaries.LEAF[0].target(tokens) >= least:
             return _summarise(state, step, run, trigger, 1)
     return condensable(state, step, parts, trigger, 2 if must else NEIGHBOURS)
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from planrun.core import context, editing, pairing, pressure
 from planrun.core.actions import Compact, End, Summarise
-from planrun.core.context import View
+from planrun.core.context import Entry, View
 from planrun.core.edits import Cut, Insert
+from planrun.core.messages import Message, ToolCall
 from planrun.core.room import room_of
 from planrun.core.state import State
 from planrun.core.strategies import ladder
@@ -207,8 +208,25 @@ def test_a_rung_that_frees_too_little_is_skipped() -> None:
     view = built(*(("ok " * 30,) for _ in range(30)), ("new " * 200,))
     action = pressure.relieve(at_share(view, 0.8), STEP)
     assert isinstance(action, Compact | Summarise)
-    eager = replace(at_share(view, 0.8), settings={**at_share(view, 0.8).settings, "compaction": {"min_reclaim_percent": 80}})
-    assert isinstance(pressure.relieve(eager, STEP), Summarise)
+    for percent, wanted in ((20, Summarise), (80, type(None))):
+        state = at_share(view, 0.8)
+        picky = replace(state, settings={**state.settings, "compaction": {"min_reclaim_percent": percent}})
+        assert isinstance(pressure.relieve(picky, STEP), wanted)
+
+
+def test_no_model_is_asked_for_a_summary_that_would_free_too_little() -> None:
+    """What is large is the newest call; the few old turns beside it are not worth a request each time."""
+    old = built(*(("ok " * 60,) for _ in range(2)))
+    seqs = iter(range(100, 102))
+    made = ToolCall("long", "Write", json.dumps({"file_path": "a", "content": "word " * 20_000}))
+    newest = (
+        Entry(next(seqs), Message("assistant", None, (made,)), "model"),
+        Entry(next(seqs), Message("tool", "Wrote it.", (), "long"), "tool", "Write"),
+    )
+    view = (*old[:-1], replace(old[-1], entries=(*old[-1].entries, *newest)))
+    over = relieved(state_of(view, 12_000))
+    assert over.end is None and over.asked == 0
+    assert [e.strategy for e in compactions(over.events)] == ["shorten"]
 
 
 def test_plan_tools_results_and_what_is_pinned_are_never_elided() -> None:

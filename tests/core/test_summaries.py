@@ -103,7 +103,7 @@ def test_a_digest_tells_of_calls_files_and_outputs() -> None:
 
 def summary_of(state: State, *, must: bool = False) -> Summarise | None:
     parts = ladder.groups(state.view)
-    return pressure._summary(state, STEP, parts[:-1], "budget", must=must)
+    return pressure._summary(state, STEP, parts[:-1], "budget", 0.0, must=must)
 
 
 def test_a_leaf_is_eight_messages_or_twenty_thousand_tokens() -> None:
