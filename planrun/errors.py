@@ -8,7 +8,7 @@ PlanrunError
 ├── SessionBusy           5   session_busy      another process writes this session
 ├── SessionDamaged        5   session_damaged   the log cannot be trusted (`line` says where)
 ├── PlanChanged           5   plan_changed      the plan file is not the one that the session recorded
-├── StorageError          5   session_damaged   the log cannot be written (full, read-only, vanished)
+├── StorageError          5   session_damaged   the log, or another file it takes, cannot be used (full, read-only, vanished)
 ├── NeedsHuman            4   needs_human       somebody has to answer first
 ├── ProviderError        75   provider          the endpoint failed and retrying will not help now
 ├── ContextOverflow       3   context           the endpoint said that the request is too long
@@ -17,6 +17,7 @@ PlanrunError
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -150,6 +151,19 @@ class SessionDamaged(PlanrunError):
 
 class PlanChanged(PlanrunError):
     outcome = Outcome.PLAN_CHANGED
+
+
+def refusal(error: OSError) -> str:
+    """What the system refused, for a person: the file where one is named, and why."""
+    name, why = error.filename, error.strerror or str(error)
+    return f"{named(os.fsdecode(name))}: {why}" if isinstance(name, str | bytes) and name else why
+
+
+def known(error: PlanrunError | OSError) -> PlanrunError:
+    """The error of the tree that `error` is, or that a refusal of the system comes to where nothing else was made of it."""
+    if isinstance(error, PlanrunError):
+        return error
+    return StorageError(f"{refusal(error)}. Mend that, then try again; a run that was under way can be resumed.")
 
 
 class NeedsHuman(PlanrunError):

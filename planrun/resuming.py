@@ -57,7 +57,11 @@ def opened(path: Path) -> Iterator[Opened]:
     file = logs.open_locked(path)
     try:
         state, reader = snapshot.load(path, file, read_plan)
-        yield Opened(path, file, folded(path, read_plan, reader, state), reader)
+        try:
+            state = folded(path, read_plan, reader, state)
+        except OSError as error:
+            raise SessionDamaged(f"cannot read the session log {path}: {error.strerror or error}") from error
+        yield Opened(path, file, state, reader)
     finally:
         lock.release(file, path)
 

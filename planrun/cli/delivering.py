@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from planrun.cli.printing import complain, say, say_json
 from planrun.core.plan import Json
-from planrun.errors import UsageError, named
+from planrun.errors import StorageError, UsageError, named
 from planrun.views.result import refused, withholds
 from planrun.views.words import block, one_line
 
@@ -34,7 +35,7 @@ def deliver(shown: Shown, found: dict[str, Json]) -> None:
     if withholds(found):
         complain("planrun: an output that holds a secret is withheld here; `planrun output` prints it with the secret masked")
     if shown.format == "json":
-        say_json(found)
+        _told(lambda: say_json(found))
     for write in (_write_summary, _write_junit, _append_markdown):
         try:
             write(shown, found)
@@ -94,7 +95,20 @@ def _append_markdown(shown: Shown, found: dict[str, Json]) -> None:
             file.write(markdown(found).encode("utf-8", "backslashreplace"))
 
 
+def _told(tell: Callable[[], None]) -> None:
+    """Print a result. Where that cannot be done the exit code is still the run's."""
+    try:
+        tell()
+    except StorageError as error:
+        complain(f"planrun: {error}")
+
+
 def print_outputs(output: Json) -> None:
+    """Each of the plan's outputs on stdout, as far as that can be written."""
+    _told(lambda: _print_outputs(output))
+
+
+def _print_outputs(output: Json) -> None:
     """Each of the plan's outputs: on the line of its name, or below it where it has lines of its own."""
     for name, value in output.items() if isinstance(output, dict) else ():
         if not isinstance(value, str):

@@ -12,10 +12,11 @@ import click
 
 from planrun import api
 from planrun.cli.delivering import Shown, check_writable, deliver, print_outputs
+from planrun.cli.printing import complain
 from planrun.core.plan import Json
 from planrun.core.records import Record
 from planrun.core.state import State
-from planrun.errors import PlanrunError
+from planrun.errors import PlanrunError, known
 from planrun.settings import Flags
 from planrun.views.console import console
 from planrun.views.human import AtTerminal
@@ -72,13 +73,16 @@ def drive(ctx: click.Context, shown: Shown, go: Callable[[api.Front], api.Result
     deliver(shown, found)
     if shown.format == "text":
         print_outputs(found["output"])
+    if lines is not None and lines.lost:
+        complain(f"planrun: cannot write to stdout: {lines.lost}")
     ctx.exit(ended.state.ended.exit_code if ended.state.ended else 1)
 
 
 def _failed(last: _Last, error: Exception) -> dict[str, Json]:
     """The result where an error ended the run without a last record, or before a first one."""
-    if isinstance(error, PlanrunError):
-        outcome, code, reason = str(error.outcome), error.exit_code, str(error)
+    if isinstance(error, PlanrunError | OSError):
+        why = known(error)
+        outcome, code, reason = str(why.outcome), why.exit_code, str(why)
     else:
         outcome, code, reason = None, 1, f"internal error: {type(error).__name__}: {error}"
     if last.state.header is None:

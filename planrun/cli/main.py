@@ -77,12 +77,12 @@ def _say(text: str) -> None:
 
 def _explained(ctx: click.Context, error: Exception) -> int:
     """The exit code of an error, once it has been told."""
-    from planrun.errors import PlanInvalid, PlanrunError
+    from planrun.errors import PlanInvalid, PlanrunError, known
 
-    if isinstance(error, PlanrunError):
+    if isinstance(error, PlanrunError | OSError):
         # Faults of a file begin with their place, so that an editor or a terminal can jump to it.
-        _say(str(error) if isinstance(error, PlanInvalid) else f"planrun: {error}")
-        return error.exit_code
+        _say(str(error) if isinstance(error, PlanInvalid) else f"planrun: {known(error)}")
+        return known(error).exit_code
     log = ctx.meta.get("planrun.log")
     where = f"; the log is at {log}" if log else ""
     _say(f"planrun: internal error: {type(error).__name__}: {error}{where}")

@@ -19,7 +19,7 @@ from planrun.core.state import PlanReader, State
 from planrun.doctor.chain import STRAY, Chain
 from planrun.doctor.mending import mend
 from planrun.doctor.pieces import Piece, lines
-from planrun.errors import SessionDamaged, StorageError, UsageError
+from planrun.errors import SessionDamaged, StorageError, UsageError, refusal
 from planrun.session.following import MISFITS, misfit
 from planrun.session.raw import opened
 from planrun.session.reader import GENESIS, line_digest
@@ -113,7 +113,7 @@ def repair(path: Path, target: Path, read_plan: PlanReader) -> Copy:
             done = True
             return copy
     except OSError as error:
-        raise StorageError(f"cannot write {target}: {error.strerror or error}") from error
+        raise StorageError(f"cannot copy {path} to {target}: {refusal(error)}") from error
     finally:
         if not done:
             target.unlink()

@@ -1,11 +1,14 @@
-"""What the plan's checks know of files: which match, what they hold, what changed."""
+"""What the plan's checks know of files: which match, what they hold, what changed. What is not there
+and what may not be read are facts about it; where the system cannot tell (a broken disk, too many open files) OSError is raised,
+as nothing may be made of that."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
@@ -15,6 +18,7 @@ from planrun.tools.paths import Refused, open_regular
 
 _NAMED = 10  # changed files that a message lists
 _LEFT = 1 << 18  # bytes of a $PLANRUN_OUTPUT file
+_FACTS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ESTALE)
 
 
 def matches(workspace: Path, patterns: list[str]) -> list[str]:
@@ -30,20 +34,31 @@ def _matching(workspace: Path, parts: list[str]) -> Iterator[str]:
         yield "/".join(parts)
         return
     top, rest = _inside(workspace, "/".join(fixed), folder=True), tuple(parts[len(fixed) :])
-    for name in search.Tree(str(top)) if top is not None else ():
+    if top is None:
+        return
+    tree = search.Tree(str(top))
+    for name in tree:
         if search.matches(rest, tuple(name.split("/"))):
             yield "/".join((*fixed, name))
+    for error in tree.missed.values():
+        _must_be_fact(error)
 
 
 def _inside(workspace: Path, relative: str, *, folder: bool = False) -> Path | None:
     """The real path of a file (or folder) inside the workspace; None where there is none."""
     path = Path(os.path.realpath(workspace / relative))
-    there = path.is_dir() if folder else path.is_file()
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        _must_be_fact(error)
+        return None
+    there = stat.S_ISDIR(mode) if folder else stat.S_ISREG(mode)
     return path if there and path.is_relative_to(workspace) else None
 
 
 def digests(workspace: Path, patterns: list[str]) -> dict[str, str]:
-    return {p: _mark(workspace / p) for p in matches(workspace, _with_folders(patterns))}
+    marks = ((p, _mark(workspace / p)) for p in matches(workspace, _with_folders(patterns)))
+    return {path: mark for path, mark in marks if mark}
 
 
 def _globs(patterns: list[str]) -> list[str]:
@@ -69,11 +84,13 @@ def difference(before: dict[str, str], after: dict[str, str], patterns: list[str
 
 
 def describe(workspace: Path, relative: str) -> dict[str, Json] | None:
-    """`{path, size, sha256}` of a file inside the workspace, or None where there is none that can be read."""
+    """`{path, size, sha256}` of a file inside the workspace, or None where there is none that may be read."""
     path = _inside(workspace, relative)
-    with suppress(OSError):
+    try:
         return {"path": relative, "size": path.stat().st_size, "sha256": _digest(path)} if path is not None else None
-    return None
+    except OSError as error:
+        _must_be_fact(error)
+        return None
 
 
 def left_in(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -83,19 +100,30 @@ def left_in(path: Path) -> tuple[str, tuple[str, ...]]:
             data = file.read(_LEFT + 1)
     except FileNotFoundError:
         return "", ()
-    except (Refused, OSError) as error:
+    except Refused as error:
         return "", (f"PLANRUN_OUTPUT: expected a file with name=value lines: {error}",)
+    except OSError as error:
+        return "", (f"PLANRUN_OUTPUT: it cannot be read: {error.strerror or error}",)
     if len(data) > _LEFT:
         return "", (f"PLANRUN_OUTPUT: expected at most {_LEFT:,} bytes, found more",)
     return data.decode("utf-8", "replace"), ()
 
 
 def _mark(path: Path) -> str:
-    """What tells one content of the file from another."""
+    """What tells one content of the file from another; empty where it went away meanwhile."""
     try:
         return _digest(path)[:16]
-    except OSError:
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        _must_be_fact(error)
         return "unreadable"
+
+
+def _must_be_fact(error: OSError) -> None:
+    """Raises `error` where it tells of the machine, not of the path."""
+    if error.errno not in _FACTS:
+        raise error
 
 
 def _digest(path: Path) -> str:

@@ -29,7 +29,7 @@ from planrun.core.fold import apply
 from planrun.core.messages import Message
 from planrun.core.records import Record
 from planrun.core.state import State
-from planrun.errors import Interrupted, Outcome, PlanrunError, StorageError
+from planrun.errors import Interrupted, Outcome, PlanrunError, StorageError, known
 from planrun.runner import advising, asking, calling, checking, compacting, hooking
 from planrun.runner.background import Background
 from planrun.runner.world import World
@@ -63,7 +63,7 @@ class Runner:
         while (action := decide(self.state)) is not None:
             self.world.signals.check()
             before = self.state.seq
-            for event in self.perform(action):
+            for event in self._guarded(self.perform(action)):
                 self._record(event)
             if self.state.seq == before:
                 raise RuntimeError(f"{action} changed nothing")
@@ -95,7 +95,7 @@ class Runner:
         state, world = self.state, self.world
         match action:
             case AskModel():
-                return self._guarded(self._ask(action))
+                return self._ask(action)
             case RunCalls():
                 return calling.run(world, state, action)
             case RunCommand():
@@ -109,7 +109,7 @@ class Runner:
             case Settle():
                 return checking.settle(world, state, action)
             case Compact() | Summarise():
-                return self._guarded(compacting.compact(world, state, action))
+                return compacting.compact(world, state, action)
             case AskHuman():
                 return ask_human(world, state, action)
             case Answer():
@@ -135,13 +135,15 @@ class Runner:
             yield from asking.ask(self.world, self.state, action)
 
     def _guarded(self, events: Iterator[Event]) -> Iterator[Event]:
-        """A model that cannot be reached ends the run, resumable; what was recorded until then stays."""
+        """A model that cannot be reached ends the run, resumable, and so does a machine that cannot say how things are: what was
+        recorded until then stays, and nothing is made of it."""
         try:
             yield from events
         except (Interrupted, StorageError):
             raise
-        except PlanrunError as error:
-            yield ending(self.state, End(error.outcome, str(error), exit_code=error.exit_code))
+        except (PlanrunError, OSError) as error:
+            why = known(error)
+            yield ending(self.state, End(why.outcome, str(why), exit_code=why.exit_code))
 
 
 def ask_human(world: World, state: State, action: AskHuman) -> Iterator[Event]:

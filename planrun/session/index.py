@@ -98,13 +98,11 @@ def _create(path: Path) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Delete the index, unless another process is using it. Raises Unusable."""
+    """Delete the index, a link in its place too, unless another process is using it. Raises Unusable."""
     try:
         with _held(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
             for suffix in ("-wal", "-shm", "-journal", ""):
-                path = folder / f"{NAME}{suffix}"
-                if path.is_symlink() or path.is_file():
-                    path.unlink()
+                (folder / f"{NAME}{suffix}").unlink(missing_ok=True)
     except BlockingIOError as error:
         raise Unusable("it is damaged, and another process is using it") from error
     except OSError as error:
@@ -117,6 +115,8 @@ def _held(folder: Path, how: int) -> Iterator[None]:
     fd = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(fd, how)
+        if (folder / NAME).exists() and not (folder / NAME).is_file():
+            raise OSError("there is something else in its place")
         yield
     finally:
         os.close(fd)

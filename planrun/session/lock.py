@@ -14,6 +14,7 @@ from typing import BinaryIO
 from planrun.errors import SessionBusy
 from planrun.session.raw import opened
 
+_LONGEST = 400  # bytes of a note
 _TRIES, _PAUSE = 10, 0.01  # somebody who only looks whether the session is running holds the lock for a moment too
 
 
@@ -36,7 +37,9 @@ def acquire(file: BinaryIO, path: Path) -> None:
                 error.errno, f"{error.strerror} (this file system cannot lock files, which a session needs)"
             ) from error
     with contextlib.suppress(OSError):  # it only tells others; on a full disk the log itself says what is wrong
-        owner_of(path).write_text(f"pid {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_NOFOLLOW
+        with os.fdopen(os.open(owner_of(path), flags, 0o666), "wb") as note:
+            note.write(f"pid {os.getpid()} on {socket.gethostname()}\n".encode())
 
 
 def busy(path: Path, who: str) -> SessionBusy:
@@ -47,11 +50,17 @@ def _who(path: Path) -> str:
     """Who holds the lock. The note may be a moment late: it is written once the lock is held."""
     for _ in range(_TRIES):
         with contextlib.suppress(OSError):
-            who = owner_of(path).read_text(encoding="utf-8").strip()
+            who = noted(path)
             if who:
                 return who
         time.sleep(_PAUSE)
     return "another process"
+
+
+def noted(path: Path) -> str:
+    """What the note says of the log at `path`. Raises OSError where there is none."""
+    with opened(owner_of(path)) as note:
+        return note.read(_LONGEST).decode("utf-8", "replace").strip()
 
 
 def release(file: BinaryIO, path: Path) -> None:
@@ -64,7 +73,7 @@ def release(file: BinaryIO, path: Path) -> None:
 def writer(path: Path) -> str | None:
     """Who is writing the log at `path` right now, as `pid 123 on HOST`; None where nobody is."""
     try:
-        who = owner_of(path).read_text(encoding="utf-8", errors="replace").strip()
+        who = noted(path)
         # Only where a writer left its name is the lock tried at all: for that moment nobody else could take it.
         with opened(path) as file:
             fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -83,7 +83,8 @@ def usable(path: Path) -> bool:
 def _read(log: Path) -> tuple[Place, bytes] | None:
     """The snapshot of a log, its state still as JSON; None where there is none that this version can trust."""
     try:
-        digest, _, rest = path_of(log).read_bytes().partition(b"\n")
+        with opened(path_of(log)) as file:
+            digest, _, rest = file.read().partition(b"\n")
         if digest != _digest(rest):
             return None
         head, _, body = rest.partition(b"\n")

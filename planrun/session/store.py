@@ -60,13 +60,17 @@ class Store:
 
     def all(self) -> list[Found]:
         """Every readable session, newest last. A file that is no session is passed over here; naming it gives its error."""
-        found = []
+        return self._survey()[0]
+
+    def _survey(self) -> tuple[list[Found], list[tuple[Path, SessionDamaged]]]:
+        """The readable sessions, newest last, and why others are none."""
+        found, faults = [], []
         for path in sorted(self.folder.glob("*.jsonl")):
             try:
                 found.append(self.look(path))
-            except (SessionDamaged, OSError):
-                continue
-        return sorted(found, key=lambda f: (f.touched, f.id))
+            except SessionDamaged as error:
+                faults.append((path, error))
+        return sorted(found, key=lambda f: (f.touched, f.id)), faults
 
     def look(self, path: Path) -> Found:
         """A session's first and last record. Raises SessionDamaged where it has no readable header."""
@@ -80,7 +84,7 @@ class Store:
             raise SessionDamaged(f"{path}, line 1: it is not the header of a session", 1)
         last = _record(tail)
         ended = last.event if last is not None and isinstance(last.event, Ended) else None
-        touched = last.timestamp if last is not None else path.stat().st_mtime
+        touched = last.timestamp if last is not None else _changed(path)
         return Found(path, head.event, head.timestamp, touched, ended)
 
     def find(self, name: str) -> Path:
@@ -98,16 +102,30 @@ class Store:
         raise UsageError(f"there is no session {name!r} in {self.folder}; {known}")
 
     def newest_unfinished(self, cwd: Path) -> Path:
-        """The session that `resume` without a name means, among those of this working directory only."""
-        here = [f for f in self.all() if not f.finished and f.header.cwd == str(cwd)]
+        """The session that `resume` without a name means, among those of this working directory only. What a log that cannot be
+        read at all would say is not guessed, where it may be newer."""
+        found, faults = self._survey()
+        here = [f for f in found if not f.finished and f.header.cwd == str(cwd)]
+        for path, fault in faults:
+            unread = isinstance(fault.__cause__, OSError)
+            if unread and (not here or _changed(path) > here[-1].touched):
+                raise UsageError(f"{fault}; it may be the newest session: name the one to resume")
         if not here:
-            others = [f"{f.id} ({f.header.cwd})" for f in self.all() if not f.finished]
+            others = [f"{f.id} ({f.header.cwd})" for f in found if not f.finished]
             more = f"; unfinished ones elsewhere, to be named: {', '.join(others)}" if others else ""
             raise UsageError(f"there is no unfinished session of {cwd} in {self.folder}{more}")
         newest = [f for f in here if f.touched == here[-1].touched]
         if len(newest) > 1:
             raise UsageError(f"several sessions are equally new, name one: {', '.join(f.id for f in newest)}")
         return newest[0].path
+
+
+def _changed(path: Path) -> float:
+    """When a file was written last, in Unix seconds; in the far future where nobody can tell."""
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return float("inf")
 
 
 def _last_line(file: BinaryIO) -> bytes:

@@ -40,14 +40,15 @@ def directory(folder: Path, kind: str) -> Iterator[Path]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what processes that are gone have left in `folder`."""
-    for path in folder.glob(".*.part*"):
-        named = _NAME.fullmatch(path.name)
-        if named and not _alive(int(named[1])):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            with suppress(OSError):
-                path.unlink()
+    """Remove what processes that are gone have left in `folder`, as far as that can be done."""
+    with suppress(OSError):
+        for path in folder.glob(".*.part*"):
+            named = _NAME.fullmatch(path.name)
+            if named and not _alive(int(named[1])):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                with suppress(OSError):
+                    path.unlink()
 
 
 def prune(folder: Path, most: int = MOST) -> None:

@@ -25,11 +25,11 @@ _SNIFF = 8192
 
 
 class Tree:
-    """The files below the real path `top`. Links to folders are not entered; `missed` lists the folders that could not be read."""
+    """The files below the real path `top`. Links to folders are not entered; `missed` are the folders that could not be read, and why."""
 
     def __init__(self, top: str) -> None:
         self.top = top
-        self.missed: list[str] = []
+        self.missed: dict[str, OSError] = {}
 
     def __iter__(self) -> Iterator[str]:
         """Every file as a path relative to `top` with `/`, the same order every time."""
@@ -38,15 +38,15 @@ class Tree:
             base = pending.pop()
             try:
                 files, folders = _listed(os.path.join(self.top, base))
-            except OSError:
-                self.missed.append(base or ".")
+            except OSError as error:
+                self.missed[base or "."] = error
                 continue
             yield from (base + name for name in files)
             pending += [f"{base}{name}/" for name in reversed(folders)]
 
     def remark(self) -> str:
         """What to say of the folders that are missing."""
-        return f"[folders that could not be read: {len(self.missed)}, first {self.missed[0][:SHOWN_CAP]}]"
+        return f"[folders that could not be read: {len(self.missed)}, first {next(iter(self.missed))[:SHOWN_CAP]}]"
 
 
 def _listed(path: str) -> tuple[list[str], list[str]]:

@@ -96,7 +96,7 @@ def _saved(data: bytes, ctx: ToolContext, name: str) -> str:
         else:
             atomic_write(path, data, mode=0o600)
     except (OSError, ValueError) as error:
-        return f"the rest could not be saved: {error}"
+        return f"the rest could not be saved: {getattr(error, 'strerror', None) or error}"
     return _kept(path, "whole text", ctx)
 
 

@@ -30,6 +30,13 @@ def drop(stream: TextIO | BinaryIO) -> None:
         return
 
 
+def loss(error: Exception) -> str:
+    """Why text was lost that a stream did not take; empty where it is only that its reader went away."""
+    if isinstance(error, OSError) and error.errno not in (errno.EPIPE, errno.EIO):
+        return error.strerror or str(error)
+    return ""
+
+
 class Screen:
     """What printing needs of a text stream. After a failed write `alive` is false and nothing more is written."""
 
@@ -57,8 +64,7 @@ class Screen:
 
     def _gone(self, error: Exception) -> None:
         self.alive = False
-        if isinstance(error, OSError) and error.errno not in (errno.EPIPE, errno.EIO):
-            self.lost = error.strerror or str(error)
+        self.lost = loss(error)
         if self._stream is not None:
             drop(self._stream)
 

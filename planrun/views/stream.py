@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from planrun.core.records import Record
 from planrun.core.state import State
-from planrun.views.screen import drop
+from planrun.views.screen import drop, loss
 
 
 class RawLines:
@@ -17,6 +17,7 @@ class RawLines:
         self._out: BinaryIO | None = out
         self._path: Path | None = None
         self._offset = 0
+        self.lost = ""  # why lines were lost, where it is not that their reader went away
 
     def opened(self, path: Path) -> None:
         self._path, self._offset = path, path.stat().st_size
@@ -37,6 +38,7 @@ class RawLines:
         try:
             self._out.write(new)
             self._out.flush()
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            self.lost = loss(error)
             drop(self._out)
             self._out = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -83,6 +84,16 @@ def test_sessions_of_one_age_are_listed_instead_of_guessed(store: Store) -> None
     with pytest.raises(UsageError, match="equally new, name one: a, b") as caught:
         store.newest_unfinished(Path("/w"))
     assert caught.value.exit_code == 2
+
+
+def test_one_that_cannot_be_read_may_be_the_newest(store: Store) -> None:
+    add(store, "a")
+    (store.folder / "b.jsonl").mkdir()
+    os.utime(store.folder / "b.jsonl", (4e9, 4e9))
+    with pytest.raises(UsageError, match=r"b.jsonl: it is a folder, no file; it may be the newest session: name the one to resume"):
+        store.newest_unfinished(Path("/w"))
+    os.utime(store.folder / "b.jsonl", (1, 1))
+    assert store.newest_unfinished(Path("/w")) == store.path("a")
 
 
 def test_two_directories_that_look_alike_are_two(store: Store) -> None:  # RES-07
