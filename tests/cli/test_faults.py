@@ -90,7 +90,7 @@ ROWS: dict[str, dict[Standing, tuple[int, str]]] = {
     ".thclaws/settings.json": {
         gone: (0, ""),
         folder: (2, "settings.json: is a directory"),
-        empty: (2, "settings.json:1:1: not JSON"),
+        empty: (2, "settings.json:1:1: the file is empty"),
         broken: (2, "settings.json: cannot be read: Input/output error"),
         pipe: (2, "settings.json: is not a regular file"),
         garbage: (2, "settings.json:1:2: not UTF-8"),
@@ -170,7 +170,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_run(tmp_path: Path) -> None:
     whole = run_in(tmp_path, "run", "plan.yaml", "--session", "whole")
     assert whole.returncode == 0, whole.stderr
     size = (tmp_path / ".thclaws" / "sessions" / "whole.jsonl").stat().st_size
-    for share in (0.02, 0.4, 0.55, 0.7, 0.85, 0.97):
+    for share in (0.02, 0.4, 0.7, 0.97):
         (tmp_path / "effects").unlink()
         name, limit = f"s{int(share * 100)}", int(size * share)
         full = run_in(

@@ -90,7 +90,9 @@ def test_one_that_cannot_be_read_may_be_the_newest(store: Store) -> None:
     add(store, "a")
     (store.folder / "b.jsonl").mkdir()
     os.utime(store.folder / "b.jsonl", (4e9, 4e9))
-    with pytest.raises(UsageError, match=r"b.jsonl: it is a folder, no file; it may be the newest session: name the one to resume"):
+    with pytest.raises(
+        UsageError, match=r"b.jsonl: it is a folder, no file; it may be the newest session: name the one to resume"
+    ):
         store.newest_unfinished(Path("/w"))
     os.utime(store.folder / "b.jsonl", (1, 1))
     assert store.newest_unfinished(Path("/w")) == store.path("a")
