@@ -221,7 +221,7 @@ def test_a_folder_that_no_record_can_name_is_refused_before_anything_runs(tmp_pa
     (odd / "plan.yaml").write_text("name: p\nsteps: [{id: a, run: 'true'}]\n")
     shown = run_in(odd, "run", "plan.yaml")
     assert shown.returncode == 2
-    assert b"the name of the working directory" in shown.stderr and b"is not UTF-8" in shown.stderr
+    assert b"the working directory" in shown.stderr and b"is not UTF-8" in shown.stderr
     assert not (odd / ".thclaws").exists()
 
 
