@@ -62,9 +62,9 @@ def doors(project: Path, planrun: Call, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def told(planrun: Call, *args: str, env: dict[str, str] | None = None) -> Result:
-    """What a call came to. It takes a second and 200 MB at the most, and says what it has to say in a few plain lines."""
+    """What a call came to. It takes a second (on a slow machine five) and 200 MB at the most, and says what it has to say in a few plain lines."""
     results: list[Result] = []
-    hold(lambda _: results.append(planrun(*args, env=env)), b"")
+    hold(lambda _: results.append(planrun(*args, env=env)), b"", patience=5)  # the machine may be slow
     (result,) = results
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     lines = result.stderr.splitlines()
