@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from planrun.cli.printing import complain, say, say_json
 from planrun.core.plan import Json
 from planrun.errors import StorageError, UsageError, named
+from planrun.tools.writing import atomic_write, try_write
 from planrun.views.result import refused, withholds
 from planrun.views.words import block, one_line
 
@@ -49,12 +50,47 @@ def check_writable(shown: Shown) -> None:
         try:
             # A reader of a pipe would take our closing it for the end.
             if path is not None and not path.is_fifo():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                _opened(path, os.O_APPEND).close()
+                _try(path)
         except OSError as error:
             fault = UsageError(f"{option}: {_cannot_write(error, path)}")
             deliver(replace(shown, summary=None, junit=None), refused(str(fault.outcome), fault.exit_code, str(fault)))
             raise fault from None
+
+
+def _try(path: Path) -> None:
+    """Raise OSError where `_put` could not write there; nothing is left there."""
+    if _as_it_goes(path):
+        _opened(path, os.O_APPEND).close()
+    else:
+        try_write(path.resolve())
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Make `data` the content of a file, whole or not at all. Raises OSError."""
+    try:
+        if _as_it_goes(path) or not _replaced(path, data):
+            with _opened(path, os.O_TRUNC) as file:
+                file.write(data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _replaced(path: Path, data: bytes) -> bool:
+    """False where the file is a mount of its own, as containers have them: nothing can take its place."""
+    try:
+        atomic_write(path.resolve(), data)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return False
+    return True
+
+
+def _as_it_goes(path: Path) -> bool:
+    """Whether no other file may take the place of what is there: a pipe, a stream of ours, a file whose folder is closed."""
+    streams = path.parts[:2] in (("/", "dev"), ("/", "proc"))
+    closed = not os.access(path.resolve().parent, os.W_OK | os.X_OK)
+    return path.exists() and (streams or closed or not path.is_file())
 
 
 def _opened(path: Path, how: int) -> BinaryIO:
@@ -74,16 +110,14 @@ def _write_summary(shown: Shown, found: dict[str, Json]) -> None:
         import json
 
         text = json.dumps(found, ensure_ascii=False, indent=2) + "\n"
-        with _opened(shown.summary, os.O_TRUNC) as file:
-            file.write(text.encode("utf-8", "backslashreplace"))
+        _put(shown.summary, text.encode("utf-8", "backslashreplace"))
 
 
 def _write_junit(shown: Shown, found: dict[str, Json]) -> None:
     if shown.junit is not None:
         from planrun.views.junit import junit
 
-        with _opened(shown.junit, os.O_TRUNC) as file:
-            file.write(junit(found))
+        _put(shown.junit, junit(found))
 
 
 def _append_markdown(shown: Shown, found: dict[str, Json]) -> None:

@@ -31,10 +31,11 @@ def command() -> None:
 
 
 def _create(path: Path, text: str) -> str:
-    path.parent.mkdir(exist_ok=True)
+    from planrun.tools.writing import creating
+
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        with creating(path.absolute()) as file:
+            file.write(text.encode())
     except FileExistsError:
         return f"{path}: is there already, left alone"
     return f"{path}: written"
@@ -43,6 +44,7 @@ def _create(path: Path, text: str) -> str:
 def _ignore(path: Path) -> str:
     """Add the lines that are missing; those that are there stay as they are."""
     from planrun.cli.starter import IGNORED
+    from planrun.tools.writing import atomic_write
 
     old = path.read_bytes() if path.exists() else b""
     known = {line.strip() for line in old.decode("utf-8", "replace").splitlines()}
@@ -50,6 +52,5 @@ def _ignore(path: Path) -> str:
     if not missing:
         return f"{path}: has the lines already, left alone"
     glue = b"" if not old or old.endswith(b"\n") else b"\n"
-    with path.open("ab") as file:
-        file.write(glue + "".join(f"{line}\n" for line in missing).encode())
+    atomic_write(path.resolve(), old + glue + "".join(f"{line}\n" for line in missing).encode())
     return f"{path}: {', '.join(missing)} added"

@@ -6,7 +6,6 @@ A copy never takes the place of a file, and what is damaged stays as it is."""
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,6 +22,7 @@ from planrun.errors import SessionDamaged, StorageError, UsageError, refusal
 from planrun.session.following import MISFITS, misfit
 from planrun.session.raw import opened
 from planrun.session.reader import GENESIS, line_digest
+from planrun.tools.writing import creating
 
 _TOLD = 100  # things that are told one by one, in the copy too
 
@@ -97,26 +97,23 @@ def repair(path: Path, target: Path, read_plan: PlanReader) -> Copy:
             f"{path}: its first record, which holds the plan, is lost; there is nothing to repair. Start a new run.", 1
         )
     try:
-        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with creating(target.parent.resolve(strict=True) / target.name, mode=0o600) as file:
+            return _copy(path, strays, Copy(target, file, read_plan))
     except FileExistsError:
         raise UsageError(f"{target} is there already; name another file with -o") from None
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror or error}") from error
-    done = False
+
+
+def _copy(path: Path, strays: dict[int, Piece], copy: Copy) -> Copy:
     try:
-        with os.fdopen(fd, "wb") as file, opened(path) as source:
-            copy = Copy(target, file, read_plan)
+        with opened(path) as source:
             _copied(copy, source, strays)
             _closed(copy, path)
-            file.flush()
-            os.fsync(file.fileno())
-            done = True
-            return copy
+            copy.file.flush()
     except OSError as error:
-        raise StorageError(f"cannot copy {path} to {target}: {refusal(error)}") from error
-    finally:
-        if not done:
-            target.unlink()
+        raise StorageError(f"cannot copy {path} to {copy.path}: {refusal(error)}") from error
+    return copy
 
 
 def _survey(path: Path) -> tuple[dict[int, Piece], bool]:

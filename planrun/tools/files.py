@@ -16,10 +16,11 @@ from planrun.core.messages import well_formed
 from planrun.tools.base import Arguments, Tool, ToolContext, ToolResult
 from planrun.tools.editing import Edited, NoEdit, edit, normal
 from planrun.tools.paging import SECONDS, read_page
-from planrun.tools.paths import Refused, atomic_write, guarded, open_regular, resolve, shown
+from planrun.tools.paths import Refused, guarded, open_regular, resolve, shown
 from planrun.tools.search import open_text
 from planrun.tools.shell import spill
 from planrun.tools.text import clip, strip_controls
+from planrun.tools.writing import atomic_write
 
 ENTRIES = 500
 EDIT_LIMIT = 4 << 20  # bytes of a file that Edit takes

@@ -1,11 +1,9 @@
-"""Confinement of the file tools to the workspace, and writes that are whole or did not happen."""
+"""Confinement of the file tools to the workspace."""
 
 from __future__ import annotations
 
 import os
-import secrets
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any, BinaryIO
 from planrun.core import names
 from planrun.core.messages import well_formed
 from planrun.tools.base import ToolContext, ToolResult
-from planrun.tools.opening import FOLDER, open_real
+from planrun.tools.opening import open_real
 from planrun.tools.text import strip_controls
 
 
@@ -57,35 +55,6 @@ def open_regular(path: Path) -> BinaryIO:
     blocks."""
     with _regular(path) as descriptor:
         return os.fdopen(os.dup(descriptor), "rb")
-
-
-def atomic_write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
-    """Make `data` the content of the resolved `path`: written beside it, synced, renamed over it. An existing file
-    keeps its mode (and its owner and extended attributes, where we may set them), a new one gets `mode` less the umask; missing parents are
-    made. A link that took the place of a part of the path since it was resolved is refused, not followed. Raises
-    Refused, OSError."""
-    folder = _open_parent(path.parent)
-    temporary = f".planrun-{secrets.token_hex(8)}.tmp"
-    try:
-        old = _old(path, folder)
-        descriptor, named = _new(folder, temporary, mode)
-        try:
-            _fill(descriptor, data)
-            if old is not None:
-                _resemble(descriptor, old, path.name, folder)
-            os.fsync(descriptor)
-            if not named:
-                os.link(f"/proc/self/fd/{descriptor}", temporary, dst_dir_fd=folder)
-            os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary, dir_fd=folder)
-            raise
-        finally:
-            os.close(descriptor)
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def guarded(run: Callable[[Any, ToolContext], ToolResult]) -> Callable[[Any, ToolContext], ToolResult]:
@@ -131,64 +100,3 @@ def _check(status: os.stat_result, path: Path) -> None:
         raise Refused(f"{path.name} is a directory; use Ls")
     if not stat.S_ISREG(status.st_mode):
         raise Refused(f"{path.name} is not a regular file (a pipe, a socket, a device or a link)")
-
-
-def _open_parent(folder: Path) -> int:
-    """A descriptor of `folder`, made where it is missing, each new part relative to its checked parent."""
-    existing = folder
-    while not os.path.lexists(existing):
-        existing = existing.parent
-    descriptor = open_real(str(existing), FOLDER)
-    try:
-        for part in folder.relative_to(existing).parts:
-            with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=descriptor)
-            below = os.open(part, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = below
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _old(path: Path, folder: int) -> os.stat_result | None:
-    """The file about to be replaced, None if there is none. A rename needs no permission on it, so that is asked
-    here."""
-    try:
-        old = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(old.st_mode):
-        raise Refused(f"{path.name} is not a regular file any more")
-    if not os.access(path.name, os.W_OK, dir_fd=folder):
-        raise Refused(f"{path.name} is read-only")
-    return old
-
-
-def _new(folder: int, name: str, mode: int) -> tuple[int, bool]:
-    """A new file in `folder`, and whether it is called `name` there: one without a name, of which a kill leaves nothing, where
-    Linux and the file system have that."""
-    if sys.platform == "linux" and os.path.isdir("/proc/self/fd"):
-        with suppress(OSError):
-            return os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode, dir_fd=folder), False
-    return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder), True
-
-
-def _fill(descriptor: int, data: bytes) -> None:
-    with os.fdopen(os.dup(descriptor), "wb") as file:
-        file.write(data)
-
-
-def _resemble(descriptor: int, old: os.stat_result, name: str, folder: int) -> None:
-    """Owner, extended attributes (access lists are some) and mode of the file that is replaced, as far as we may."""
-    if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
-        with suppress(PermissionError):
-            os.fchown(descriptor, old.st_uid, old.st_gid)
-    if sys.platform == "linux":
-        with suppress(OSError):  # no such file system, no /proc, or it changed again
-            replaced = f"/proc/self/fd/{folder}/{name}"
-            for attribute in os.listxattr(replaced, follow_symlinks=False):
-                with suppress(OSError):
-                    os.setxattr(descriptor, attribute, os.getxattr(replaced, attribute, follow_symlinks=False))
-    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))

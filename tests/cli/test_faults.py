@@ -193,6 +193,25 @@ def test_a_disk_that_is_full_in_the_middle_of_a_run(tmp_path: Path) -> None:
         assert (sorted(set(effects)), len(effects)) == (["s0", "s1", "s2", "s3"], 4 + twice)
 
 
+def test_a_result_file_is_whole_or_the_one_before(tmp_path: Path) -> None:
+    """The disk is full behind the log: what is one number a line takes more room there than here."""
+    numbers = f"[{', '.join('0' * 8000)}]"
+    step = {"id": "a", "run": f"echo '{{\"n\": {numbers}}}'", "output": {"n": {"type": "array", "from": "json"}}}
+    (tmp_path / "plan.yaml").write_text(json.dumps({"name": "p", "steps": [step], "output": {"n": "${{ steps.a.output.n }}"}}))
+    assert run_in(tmp_path, "run", "plan.yaml", "--session", "s", "--summary", "old.json", "--junit", "old.xml").returncode == 0
+    size, log = (tmp_path / "old.json").stat().st_size, (tmp_path / ".thclaws" / "sessions" / "s.jsonl").stat().st_size
+    assert log < size - 10_000
+    before = (tmp_path / "old.json").read_bytes()
+    for name in ("new.json", "old.json"):
+        full = run_in(
+            tmp_path, "run", "plan.yaml", "--summary", name,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size - 5_000, size - 5_000)),
+        )  # fmt: skip
+        assert f"planrun: cannot write {name}: File too large".encode() in full.stderr
+    assert {p.name for p in tmp_path.iterdir()} == {"plan.yaml", "old.json", "old.xml", ".thclaws"}
+    assert (tmp_path / "old.json").read_bytes() == before
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full is Linux's")
 @pytest.mark.parametrize("args", [("show", "s"), ("show", "s", "--format", "json"), ("output", "s", "one.said"), ("logs", "s")])
 def test_a_result_that_does_not_reach_a_full_disk_is_an_error(stopped: Path, args: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from planrun import api
 from planrun.testing.server import LoopbackServer
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, one_object
 from tests.crash.refusing import Refusal, anything, in_force
 
 LOOKS = [
@@ -55,6 +55,7 @@ def test_no_command_takes_a_refusal_for_its_own_fault(
         log.write_bytes(before)
         for name in ("s-repaired", "t", "u"):
             log.with_name(f"{name}.jsonl").unlink(missing_ok=True)
+        (project / "u" / "s.json").unlink(missing_ok=True)
         with in_force(Refusal(project, anything, at, errno.EIO)) as refusal:
             shown = planrun(*args)
         if not refusal.met:
@@ -65,4 +66,6 @@ def test_no_command_takes_a_refusal_for_its_own_fault(
         assert shown.exit_code in (0, 2, 5) or (args[0] == "run" and shown.exit_code == 1), where
         assert shown.exit_code == 0 or os.strerror(errno.EIO) in shown.output, where
         assert log.read_bytes().startswith(before), where
+        for copy in project.glob("u/s.json"):
+            assert one_object(copy.read_text())["exit_code"] == shown.exit_code, where
         assert api.load(log).header is not None, where
