@@ -77,7 +77,7 @@ def test_cfg_01_addresses(tmp_path: Path) -> None:
 def test_cfg_01_no_scheme(tmp_path: Path) -> None:
     with serving([]) as server:
         ran = address(tmp_path, server, f"{server.origin.removeprefix('http://')}/v1")
-        assert ran.ended == ("config", 2)
+        assert ran.ended == ("usage", 2)
         assert "http" in ran.result["reason"] and server.requests == []
         assert not log_of(tmp_path).exists()
 

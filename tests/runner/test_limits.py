@@ -363,7 +363,7 @@ def test_a_rule_that_names_no_tool_is_refused_before_there_is_a_log(tmp_path: Pa
 def test_a_request_that_a_kill_cut_off_costs_what_is_estimated(tmp_path: Path) -> None:
     run = priced(tmp_path)
     with pytest.raises(Crash):
-        run.run([look(1)], crash=(7, "before"))
+        run.run([look(1)], crash=(6, "before"))
     (sent,) = run.of("request")
     state = run.resume([done()]).state
     (answer,) = run.of("response")
