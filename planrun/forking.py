@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,17 +18,19 @@ from planrun.core.plan import Plan
 from planrun.core.scope import scope_of
 from planrun.core.seen import step_of
 from planrun.core.state import State
-from planrun.errors import EXIT_CODES, Outcome
+from planrun.errors import EXIT_CODES, Outcome, SessionBusy, SessionDamaged
 from planrun.front import Front, Seams
 from planrun.manual import acting, asks_model
 from planrun.planfile import read_plan
 from planrun.runner.loop import Runner
 from planrun.runner.summarising import source_of, written
+from planrun.session import lock, snapshot
 from planrun.session import log as logs
 from planrun.session.following import latest
 from planrun.session.store import Store, new_id
 from planrun.settings import Flags
 
+_HALF = ".fork"  # what is being made is no session yet: half of one, resumed, would do finished steps again
 _LEVEL = 2  # a whole session is summed up at the length of a summary of summaries
 _IDS = re.compile(r'ids="(\d+(?:-\d+)?)"')  # what notes of the old session say of themselves
 _WORTH = 200  # tokens; less than that is told by the digest
@@ -43,19 +46,36 @@ def fork(
     target = building.free_path(Store(path.parent), new_id() if session is None else session)
     for warning in settings.warnings:
         front.notice(warning)
-    log = logs.create(target, building.masker(plan, settings, environ))
-    made = False
+    _sweep(path.parent)
+    half = target.with_name(f".{target.stem}{_HALF}")
+    log = logs.create(half, building.masker(plan, settings, environ))
     try:
         new = _header(old, header, target.stem, path.stem)
         with acting(log, State(), new, settings, front, environ, seams) as runner:
             _begin(runner, old, new, plan)
             runner.world.log.sync()
-            made = True
+            logs.name(half, target)
             return target, runner.state
     finally:
+        with suppress(OSError):  # or else the next fork removes it
+            _remove(half)
         log.close()
-        if not made:
-            target.unlink()
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what forks have left that were killed, as far as that can be done."""
+    for half in folder.glob(f".*{_HALF}"):
+        with suppress(SessionBusy, SessionDamaged, OSError):
+            file = logs.open_locked(half)
+            try:
+                _remove(half)
+            finally:
+                lock.release(file, half)
+
+
+def _remove(half: Path) -> None:
+    for path in (half, snapshot.path_of(half)):
+        path.unlink(missing_ok=True)
 
 
 def _header(old: State, header: Session, name: str, parent: str) -> Session:

@@ -52,6 +52,8 @@ def _leftover(path: Path) -> str | None:
             return "the snapshot of a session that is gone"
         case ".state-new" if writer(log) is None:
             return "half a snapshot"
+        case ".fork" if writer(path) is None:
+            return "a fork that was cut off; the next one removes it"
     if path.name.startswith(f"{index.NAME}-") and path.name.removeprefix(f"{index.NAME}-") not in ("wal", "shm", "journal"):
         return "an index that was begun and never used"
     return None

@@ -159,6 +159,21 @@ def begun(path: Path) -> bool:
         return whole or not never_synced(file)
 
 
+def name(half: Path, path: Path) -> None:
+    """Call the whole and synced log at `half` `path` from now on; the old name is left to be removed. Raises ConfigError where
+    something has that name by now."""
+    try:
+        try:
+            os.link(half, path)
+        except FileExistsError:
+            raise
+        except OSError:  # no hard links here
+            half.rename(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise ConfigError(f"cannot create the session log {path}: {error.strerror or error}") from error
+
+
 def _sync_folder(folder: Path) -> None:
     fd = os.open(folder, os.O_RDONLY)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 from planrun import api, forking
-from planrun.errors import EXIT_CODES, Outcome
+from planrun.errors import EXIT_CODES, ConfigError, Outcome
 from planrun.models.base import Model
 from planrun.settings import Flags
 from planrun.testing.model import call, done, failed
@@ -162,3 +164,32 @@ def _grow(made: Project) -> None:
     records: list[Body] = bodies(made.log)
     large: Body = {"type": "note", "kind": "notice", "text": "x" * 21_000_000, "timestamp": records[-1]["timestamp"]}
     write(made.log, [*records[:-1], large, records[-1]])
+
+
+def test_half_a_fork_is_no_session_and_stays_no_longer_than_to_the_next(planrun: Call, stopped: Project, served: Serve) -> None:
+    """What a killed one leaves; one that is being made is left alone."""
+    served(answer(SUMMARY))
+    half, busy = (stopped.log.with_name(f".{name}.fork") for name in ("new", "busy"))
+    for path in (half, busy):
+        path.write_bytes(stopped.log.read_bytes())
+    assert "fork that was cut off" in planrun("doctor").stdout
+    assert len(planrun("list").stdout.splitlines()) == 2
+    with busy.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert planrun("fork", "s", "--session", "new").stdout == "new\n"
+    assert sorted(p.name for p in stopped.log.parent.iterdir()) == [".busy.fork", "new.jsonl", "s.jsonl"]
+
+
+def test_a_fork_replaces_no_session_that_got_its_name_meanwhile(stopped: Project, served: Serve) -> None:
+    served(answer(SUMMARY))
+    new = log_of(stopped, "new")
+
+    def taken(journal: Any) -> Any:
+        new.write_text("theirs")
+        return journal
+
+    seams = api.Seams(journal=taken)
+    with pytest.raises(ConfigError, match="cannot create the session log .*new.jsonl: File exists"):
+        forking.fork(stopped.log, "new", api.Front(), flags=Flags(), environ=os.environ, seams=seams)
+    assert new.read_text() == "theirs"
+    assert sorted(p.name for p in new.parent.iterdir()) == ["new.jsonl", "s.jsonl"]
