@@ -18,6 +18,7 @@ PlanrunError
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -197,11 +198,18 @@ class ContextOverflow(PlanrunError):
         self.window = window
 
 
+_SIGNALS: dict[int, str] = {
+    signal.SIGINT: "SIGINT (Ctrl-C)",
+    signal.SIGTERM: "SIGTERM",
+    signal.SIGHUP: "SIGHUP (the terminal is gone)",
+}
+
+
 class Interrupted(PlanrunError):
     outcome = Outcome.INTERRUPTED
 
     def __init__(self, signum: int) -> None:
-        super().__init__(f"interrupted by signal {signum}")
+        super().__init__(f"interrupted by {_SIGNALS.get(signum, f'signal {signum}')}")
         self.signum = signum
 
     @property

@@ -21,6 +21,7 @@ from planrun.building import read_plan
 from planrun.doctor.log import examine
 from tests.cli import processes
 from tests.cli.conftest import Call, one_object
+from tests.session import archives
 
 PLAN = """\
 version: 1
@@ -298,6 +299,25 @@ def test_a_project_that_may_not_be_written_to_can_have_its_sessions_elsewhere(tm
     assert done.returncode == 0, done.stderr
     assert one_object(done.stdout.decode())["steps"][0]["output"] == {"x": 1}
     there.chmod(0o755)
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not sys.platform.startswith("linux"), reason="root may write everywhere")
+@pytest.mark.parametrize(("folder", "index"), [(0o555, None), (0o555, 0o600), (0o555, 0o444), (0o755, 0o444), (0o755, 0o000)])
+def test_an_archive_that_may_not_be_written_to_is_searched_all_the_same(tmp_path: Path, folder: int, index: int | None) -> None:
+    log = archives.write(tmp_path, [archives.said("a needle")])
+    ask = ("search", "needle", "--session", "s", "--session-dir", str(tmp_path))
+    if index is not None:
+        assert run_in(tmp_path, *ask).returncode == 0
+        archives.append(log, [archives.said("another needle")])
+        (tmp_path / "index.sqlite").chmod(index)
+    tmp_path.chmod(folder)
+    shown = run_in(tmp_path, *ask, preexec_fn=powerless)
+    tmp_path.chmod(0o755)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count(b"needle") >= (1 if index is None else 2)
+    assert b"searched without the index: " in shown.stderr
+    (tmp_path / "index.sqlite").unlink(missing_ok=True)
+    assert run_in(tmp_path, *ask).stdout == shown.stdout
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not sys.platform.startswith("linux"), reason="root may read everything")

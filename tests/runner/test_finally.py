@@ -212,7 +212,7 @@ def test_a_signal_in(tmp_path: Path, where: str) -> None:
     work, replies = INSIDE[where]
     run = wired(tmp_path, work)
     result = run.run(replies[:1])
-    assert (ended(result), reason(result), tidied(run)) == (STOPPED, "interrupted by signal 15", "xy")
+    assert (ended(result), reason(result), tidied(run)) == (STOPPED, "interrupted by SIGTERM", "xy")
     assert statuses(result) == ["in_progress", "done", "todo", "done"]
     result = run.resume([*replies[1:], done()])
     assert (ended(result), statuses(result), tidied(run)) == (OK, ["done"] * 4, "xyxy")
@@ -261,7 +261,7 @@ def test_after_a_signal_time_is_short(tmp_path: Path) -> None:
     late = replace(found[began.seq], timestamp=before.timestamp + left)
     cut_off = CallEnded("run:x:1", "run", "interrupted", left, "x")
     assert decide(apply(before, replace(late, event=cut_off), read_plan)) == End(
-        Outcome.INTERRUPTED, "interrupted by signal 15", exit_code=143
+        Outcome.INTERRUPTED, "interrupted by SIGTERM", exit_code=143
     )
 
 

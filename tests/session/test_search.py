@@ -369,6 +369,30 @@ def test_a_locked_index_is_passed_by(tmp_path: Path) -> None:
     assert find(path, "needle").notices == ()
 
 
+def test_an_index_that_is_deleted_while_it_is_used_is_made_anew(tmp_path: Path) -> None:
+    path = write(tmp_path, [said(f"needle {i}") for i in range(20)])
+    before = find(path, "needle")
+    with index.opened(tmp_path) as db:
+        for file in tmp_path.glob(f"{index.NAME}*"):
+            file.unlink()
+        assert find(path, "needle") == before
+        append(path, [said("needle")])
+        index.catch_up(db, path)  # of whoever had it open, and goes on with what has no name any more
+    found = find(path, "needle")
+    assert (found.total, found.notices) == (21, ())
+
+
+def test_the_index_of_another_folder_is_made_anew(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        path = write(tmp_path / name, [said(f"needle of {name}")] * 3)
+        assert find(path, "needle").total == 3
+    (tmp_path / "a" / index.NAME).replace(tmp_path / "b" / index.NAME)
+    found = find(path, "needle")
+    assert (found.total, {hit.snippet for hit in found.hits}) == (3, {"needle of b"})
+    assert found.notices == ("the index is made anew: most of it is of logs that are gone",)
+
+
 def test_a_log_that_was_replaced_or_deleted_is_not_found_any_more(tmp_path: Path) -> None:
     kept = write(tmp_path, [said("needle")] * 9, "kept")
     path = write(tmp_path, [said("needle old")] * 3)
