@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 from planrun.cli.printing import complain, say, say_json
 from planrun.core.plan import Json
 from planrun.errors import StorageError, UsageError, named
-from planrun.tools.writing import atomic_write, try_write
 from planrun.views.result import refused, withholds
 from planrun.views.words import block, one_line
+from planrun.writing import atomic_write, try_write
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def command() -> None:
 
 
 def _create(path: Path, text: str) -> str:
-    from planrun.tools.writing import creating
+    from planrun.writing import creating
 
     try:
         with creating(path.absolute()) as file:
@@ -44,7 +44,7 @@ def _create(path: Path, text: str) -> str:
 def _ignore(path: Path) -> str:
     """Add the lines that are missing; those that are there stay as they are."""
     from planrun.cli.starter import IGNORED
-    from planrun.tools.writing import atomic_write
+    from planrun.writing import atomic_write
 
     old = path.read_bytes() if path.exists() else b""
     known = {line.strip() for line in old.decode("utf-8", "replace").splitlines()}

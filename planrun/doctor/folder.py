@@ -33,7 +33,7 @@ def beside(folder: Path, spill: Path, saved: Saved) -> Iterator[tuple[Path, Find
         what = _leftover(path)
         if what is not None:
             yield path, Finding("orphan", what, advice=f"rm {path}", damage=False)
-    for path in sorted([*spill.parent.glob(".planrun-*.tmp"), *spill.glob(".planrun-*.tmp")]):
+    for path in sorted(path for place in (folder, spill.parent, spill) for path in place.glob(".planrun-*.tmp")):
         yield path, Finding("orphan", "a write that a crash cut off left it", advice=f"rm {path}", damage=False)
     yield from _unused(spill, saved)
     if (folder / index.NAME).exists():
@@ -50,8 +50,6 @@ def _leftover(path: Path) -> str | None:
             return "the note of a writer that was killed; the next one writes it anew"
         case ".state" if not log.exists():
             return "the snapshot of a session that is gone"
-        case ".state-new" if writer(log) is None:
-            return "half a snapshot"
         case ".fork" if writer(path) is None:
             return "a fork that was cut off; the next one removes it"
     if path.name.startswith(f"{index.NAME}-") and path.name.removeprefix(f"{index.NAME}-") not in ("wal", "shm", "journal"):

@@ -22,7 +22,7 @@ from planrun.errors import SessionDamaged, StorageError, UsageError, refusal
 from planrun.session.following import MISFITS, misfit
 from planrun.session.raw import opened
 from planrun.session.reader import GENESIS, line_digest
-from planrun.tools.writing import creating
+from planrun.writing import creating
 
 _TOLD = 100  # things that are told one by one, in the copy too
 

@@ -25,6 +25,7 @@ from planrun.core.state import PlanReader, State
 from planrun.session.log import Log
 from planrun.session.raw import opened
 from planrun.session.reader import Reader, line_digest
+from planrun.writing import atomic_write
 
 FORMAT = 1  # goes up with every change of what the fold makes of the same records
 GROWTH = 1 << 20  # bytes that the log grows by, at least, from one snapshot to the next
@@ -107,7 +108,7 @@ def _fits(place: Place, file: BinaryIO) -> bool:
 
 class Keeper:
     """An observer that writes snapshots, rarely: their bytes are at most an eighth of those that the log grew by (one more
-    where a long run ends), and there is no fsync: one that a power loss tore, or that the log lost lines of, is passed over."""
+    where a long run ends). One that the log lost lines of is passed over."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -137,14 +138,6 @@ class Keeper:
             prev=self._log.prev,
         )
         rest = compact_json(dataclasses.asdict(place)).encode("utf-8") + b"\n" + body
-        _replace(path_of(self._log.path), _digest(rest) + b"\n" + rest)
+        path = path_of(self._log.path)
+        atomic_write(path.parent.resolve() / path.name, _digest(rest) + b"\n" + rest, mode=0o600)
         self._size = len(body)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Put `data` in the place of `path`, for its owner's eyes only."""
-    beside = path.with_suffix(".state-new")
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-    beside.replace(path)

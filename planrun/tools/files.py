@@ -20,7 +20,7 @@ from planrun.tools.paths import Refused, guarded, open_regular, resolve, shown
 from planrun.tools.search import open_text
 from planrun.tools.shell import spill
 from planrun.tools.text import clip, strip_controls
-from planrun.tools.writing import atomic_write
+from planrun.writing import atomic_write
 
 ENTRIES = 500
 EDIT_LIMIT = 4 << 20  # bytes of a file that Edit takes

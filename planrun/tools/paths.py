@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 
 from planrun.core import names
 from planrun.core.messages import well_formed
+from planrun.opening import open_real
 from planrun.tools.base import ToolContext, ToolResult
-from planrun.tools.opening import open_real
 from planrun.tools.text import strip_controls
 
 

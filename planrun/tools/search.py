@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from typing import BinaryIO, TextIO
 
 from planrun.core import names
-from planrun.tools.opening import FOLDER, open_real
+from planrun.opening import FOLDER, open_real
 
 SKIPPED = frozenset({".git", names.FOLDER})  # unless the search starts inside
 LINE_CAP = 10_000  # characters of a line that are searched

@@ -17,7 +17,7 @@ from planrun.tools.base import Arguments, Tool, ToolContext, ToolResult
 from planrun.tools.paths import guarded, shown
 from planrun.tools.process import Captured, Finished, run_command
 from planrun.tools.text import clean, clip
-from planrun.tools.writing import atomic_write
+from planrun.writing import atomic_write
 
 DEFAULT_SECONDS = 120.0
 MOST_SECONDS = 600.0

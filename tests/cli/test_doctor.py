@@ -89,7 +89,7 @@ def test_a_running_session_is_only_looked_at(planrun: Call, log: Path) -> None:
 def test_what_is_left_over_is_named_and_is_no_damage(planrun: Call, log: Path) -> None:
     sessions, spill = log.parent, Path(".thclaws/tool-output")
     spill.mkdir(exist_ok=True)
-    left = ["gone.lock", "gone.state", "s.lock", "s.state-new", "index.sqlite-12-34"]
+    left = ["gone.lock", "gone.state", "s.lock", ".t.fork", ".planrun-2.tmp", "index.sqlite-12-34"]
     for name in left:
         (sessions / name).write_text("pid 1 on nowhere\n")
     (spill / "bash-0123456789ab.txt").write_text("x" * 1000)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planrun.tools.paths import Refused, open_regular, resolve, shown
-from planrun.tools.writing import atomic_write
+from planrun.writing import atomic_write
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_a_kill_in_the_middle_of_a_write_leaves_the_old_file_and_nothing_else(ws
     script = f"""
 import resource, signal
 from pathlib import Path
-from planrun.tools.writing import atomic_write
+from planrun.writing import atomic_write
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # kills at the first byte over the limit
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 atomic_write(Path({str(ws / "file")!r}), b"x" * 5000)

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from planrun.tools.opening import FOLDER, open_real
+from planrun.opening import FOLDER, open_real
 
 
 def atomic_write(path: Path, data: bytes, *, mode: int = 0o666) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from planrun.tools.writing import creating, try_write
+from planrun.writing import creating, try_write
 
 # A signal kills it at the first byte over the limit.
 KILLED = """
 import resource, signal, sys
 from pathlib import Path
-from planrun.tools import writing
+from planrun import writing
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 with writing.creating(Path(sys.argv[1])) as file:
@@ -57,6 +57,6 @@ def test_a_try_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="files without a name are Linux's")
 def test_a_kill_leaves_nothing(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", KILLED, str(tmp_path.resolve() / "file")]
-    done = subprocess.run(argv, cwd=Path(__file__).parents[2], check=False)
+    done = subprocess.run(argv, cwd=Path(__file__).parents[1], check=False)
     assert done.returncode == -signal.SIGXFSZ
     assert os.listdir(tmp_path) == []
