@@ -52,13 +52,16 @@ def try_write(path: Path) -> None:
 
 @contextmanager
 def _parent(path: Path) -> Iterator[int]:
-    """A descriptor of the folder, which is synced in the end."""
-    folder = _open_parent(path.parent)
+    """A descriptor of the folder, which is synced in the end. What the system refuses meanwhile is told of `path`."""
     try:
-        yield folder
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        folder = _open_parent(path.parent)
+        try:
+            yield folder
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _open_parent(folder: Path) -> int:
@@ -139,10 +142,12 @@ def _beside(folder: int, mode: int) -> Iterator[_New]:
     nothing, where Linux and the file system have that."""
     name = f".planrun-{secrets.token_hex(8)}.tmp"
     descriptor, named = _opened(folder, name, mode)
+    file = os.fdopen(descriptor, "wb")
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield _New(file, folder, name, named)
+        yield _New(file, folder, name, named)
     finally:
+        with suppress(OSError):  # what could not be written was told before
+            file.close()
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)
 

@@ -71,7 +71,7 @@ def _put(path: Path, data: bytes) -> None:
         if _as_it_goes(path) or not _replaced(path, data):
             with _opened(path, os.O_TRUNC) as file:
                 file.write(data)
-    except OSError as error:
+    except OSError as error:  # as it was named by whoever asked for it
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 

@@ -161,7 +161,8 @@ def test_something_else_stands_in_the_place_of_a_file(planrun: Call, stopped: Pa
 def run_in(folder: Path, *args: str, **more: Any) -> subprocess.CompletedProcess[bytes]:
     """The command line as a process; `more` are arguments of subprocess.run."""
     more = {"capture_output": True, "stdin": subprocess.DEVNULL, "timeout": 60, **more}
-    return subprocess.run([*processes.COMMAND, *args], check=False, cwd=folder, env=processes.environ(folder), **more)
+    env = processes.environ(folder, PYTHONDONTWRITEBYTECODE="1")  # a bound on files would leave half a module behind
+    return subprocess.run([*processes.COMMAND, *args], check=False, cwd=folder, env=env, **more)
 
 
 def test_a_disk_that_is_full_in_the_middle_of_a_run(tmp_path: Path) -> None:
@@ -211,6 +212,26 @@ def test_a_result_file_is_whole_or_the_one_before(tmp_path: Path) -> None:
         assert f"planrun: cannot write {name}: File too large".encode() in full.stderr
     assert {p.name for p in tmp_path.iterdir()} == {"plan.yaml", "old.json", "old.xml", ".thclaws"}
     assert (tmp_path / "old.json").read_bytes() == before
+
+
+def test_what_a_full_disk_refuses_leaves_no_half_file_and_can_be_done_again(stopped: Path) -> None:
+    log = stopped / LOG
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join([*lines[:2], *lines[3:]]))
+    for name in ("plan.yaml", ".thclaws/settings.json"):
+        (stopped / name).unlink()
+    limits: list[tuple[tuple[str, ...], int, int, str]] = [
+        (("init",), 500, 2, "plan.yaml"),
+        (("doctor", "s", "--repair"), 500, 5, "s-repaired.jsonl"),
+    ]
+    before = sorted(stopped.rglob("*"))
+    for args, limit, code, name in limits:
+        full = run_in(stopped, *args, preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        assert full.returncode == code, full.stderr
+        assert f"{name}: File too large".encode() in full.stderr
+        assert sorted(stopped.rglob("*")) == before
+        assert run_in(stopped, *args).returncode == 0
+        before = sorted(stopped.rglob("*"))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full is Linux's")
