@@ -12,7 +12,7 @@ from planrun.core.events import Ended, Stopped
 from planrun.core.expressions import ExpressionError, evaluate, test
 from planrun.core.plan import Json, Step, Strategy
 from planrun.core.scope import approval, scope_of, strategy_of
-from planrun.core.state import State
+from planrun.core.state import State, StepState
 from planrun.core.strategies import boundary
 from planrun.errors import EXIT_CODES, Outcome
 
@@ -50,7 +50,7 @@ def _cleaned_up(state: State, stop: Stopped) -> Action:
         if state.current is not None:
             return steps.inside(state, state.need_plan().steps[state.current])
         if (step := _next_command(state)) is not None:
-            return _enter(state, step)
+            return _final(state, step)
     return End(Outcome(stop.outcome), stop.reason, exit_code=stop.exit_code)
 
 
@@ -59,11 +59,24 @@ def _next_command(state: State) -> Step | None:
 
 
 def _due(state: State) -> Iterator[Step]:
-    """The steps under `finally` that did not run since the last work was done, or failed in an earlier run."""
+    """The steps under `finally` that did not run to their end since the last work was done, or failed before the resume."""
     for step, now in zip(state.need_plan().steps, state.steps, strict=True):
-        stale = now.ended_at < state.worked or (now.status == "failed" and now.ended_at < state.resumed_at)
-        if step.final and (stale or now.status in ("todo", "in_progress")):
+        again = now.changed_at < state.worked or _to_repeat(state, now)
+        if step.final and (again or now.status in ("todo", "in_progress")):
             yield step
+
+
+def _to_repeat(state: State, now: StepState) -> bool:
+    """A resume tries a failed step again."""
+    return now.status == "failed" and now.changed_at < state.resumed_at
+
+
+def _final(state: State, step: Step) -> Action:
+    """Begin a step under `finally`. A command that a crash cut off after a stop goes on, unless work was done since."""
+    now = state.step_state(step.id)
+    if step.run is not None and now.status == "in_progress" and now.changed_at >= state.worked:
+        return steps.inside(state, step)
+    return _enter(state, step)
 
 
 def _tidy(state: State) -> Action | None:
@@ -106,7 +119,7 @@ def _between(state: State) -> Action:
         if now.status in ("todo", "blocked"):
             return (plan.recheck == "each" and steps.recheck(state)) or _enter(state, step)
         if now.status == "failed" and step.on_failure == "stop":
-            if now.ended_at < state.resumed_at:
+            if _to_repeat(state, now):
                 return _enter(state, step)
             return _wrap_up(state, step)
     return steps.recheck(state) or _wrap_up(state, None)
@@ -138,7 +151,7 @@ def _enter(state: State, step: Step) -> Action:
 def _wrap_up(state: State, failed: Step | None) -> Action:
     """Run what stands under `finally`, after the last work that was done, then end: with `failed`'s reason, or finished."""
     for step in _due(state):
-        return _enter(state, step)
+        return _final(state, step)
     for step, now in zip(state.need_plan().steps, state.steps, strict=True):
         if step.final and now.status == "failed" and step.on_failure == "stop" and failed is None:
             failed = step

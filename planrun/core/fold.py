@@ -203,7 +203,7 @@ def _step_changed(state: State, event: StepChanged) -> State:
             reason=event.reason,
             tries=0 if event.status == "todo" else s.tries,
             baseline=None if event.status == "todo" else s.baseline,
-            ended_at=state.seq,
+            changed_at=state.seq,
         )
 
     current = None if state.current == index else state.current
@@ -214,7 +214,7 @@ def _step_changed(state: State, event: StepChanged) -> State:
 
 def _begun(state: State, index: int, event: StepChanged) -> State:
     """A new attempt starts from the step's starting context: what the last one left in the view goes."""
-    old = state.steps[index]
+    old, others = state.steps[index], tuple(s for s in state.view if s.step != event.step)
     fresh = StepState(
         status="in_progress",
         attempt=event.attempt,
@@ -222,13 +222,13 @@ def _begun(state: State, index: int, event: StepChanged) -> State:
         total_turns=old.total_turns,
         note=event.note,
         baseline=event.baseline if event.baseline is not None else old.baseline,
+        changed_at=state.seq,
         seconds=old.seconds,
         spend=old.spend,
     )
-    kept = tuple(s for s in state.view if s.step != event.step)
-    state = evolve(with_step(state, index, lambda _: fresh), current=index, view=kept)
-    if state.stop is None:  # else these are of the step that is held
-        state = evolve(state, in_flight=(), unended=())
+    state = evolve(state, steps=replaced(state.steps, index, fresh), current=index, view=others)
+    # After a stop these are of the step that is held.
+    state = state if state.stop is not None else evolve(state, in_flight=(), unended=())
     return _projected(state, state.need_plan().steps[index])
 
 

@@ -19,6 +19,11 @@ def requested(state: State, event: Requested) -> State:
 
 
 def responded(state: State, event: Responded) -> State:
+    return _over(state, event, turn=event.error is None)
+
+
+def _over(state: State, event: Responded, *, turn: bool) -> State:
+    """The request's cost counts; where it was a step's and has its answer, it was a turn."""
     aside = event.purpose == "background"
     sent = (state.background if aside else state.request) or Unsettled(0, 0, None, event.purpose)
     cost, prompt, factors = _cost(state, sent, event), (event.usage or {}).get("prompt_tokens"), state.factors
@@ -30,16 +35,19 @@ def responded(state: State, event: Responded) -> State:
         return state
     index = state.need_plan().index[sent.step]
     state = with_step(state, index, lambda s: evolve(s, spend=s.spend.plus(cost)))
-    return state if event.purpose != "step" else _turned(state, index, event)
+    return state if event.purpose != "step" else _turned(state, index, event, turn)
 
 
 def settled(state: State, sent: Unsettled) -> State:
-    """The state where a kill cut a request off: it was paid for, as far as anyone can tell, and so was an answer that is on record."""
+    """The state where a kill cut a request off: it was paid for, as far as anyone can tell, and so was an answer that is on record.
+    Only with an answer it was a turn."""
     notes = [e for s in state.view for e in s.summaries if e.seq > sent.seq and e.note and not e.note.deterministic]
     text = notes[-1].message.content if notes and sent.purpose != "step" else None
     event = Responded(None, None, 0.0, purpose=sent.purpose, text=text)
     cost = room.cost(state, sent.model, sent.tokens, _answer_tokens(state, event))
-    return responded(state, replace(event, cost_usd=cost))
+    last = context.last(state.view)
+    answered = last is not None and last.origin == "model" and last.seq > sent.seq
+    return _over(state, replace(event, cost_usd=cost), turn=answered)
 
 
 def _cost(state: State, sent: Unsettled, event: Responded) -> Spend:
@@ -58,9 +66,8 @@ def _cost(state: State, sent: Unsettled, event: Responded) -> Spend:
     )
 
 
-def _turned(state: State, index: int, event: Responded) -> State:
-    """A step's request has its answer: a turn, unless the provider failed."""
-    turn = event.error is None
+def _turned(state: State, index: int, event: Responded, turn: bool) -> State:
+    """A step's request is over: a turn where it has its answer, not where the provider failed."""
     silent = event.empty or event.refusal is not None
     state = evolve(
         state,

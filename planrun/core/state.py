@@ -62,7 +62,7 @@ class CheckResult:
 @dataclass(frozen=True)
 class StepState:
     """One step's progress. `attempt` counts for ever; `tries` since the step was last reset; `turns`, `nudges`, `empties`, `fixes`,
-    `recent`, `warned`, `checks` and `attempt_seconds` belong to the present attempt. `ended_at` is the record that gave its last status."""
+    `recent`, `warned`, `checks` and `attempt_seconds` belong to the present attempt. `changed_at` is the record that gave its last status."""
 
     status: StepStatus = "todo"
     attempt: int = 0
@@ -85,7 +85,7 @@ class StepState:
     ran: CallEnded | None = None  # a run step's command, once it ended
     briefed: bool = False
     told_landing: bool = False
-    ended_at: int = 0
+    changed_at: int = 0
     seconds: float = 0.0
     attempt_seconds: float = 0.0
     spend: Spend = Spend()

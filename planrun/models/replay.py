@@ -52,6 +52,11 @@ class ReplayModel:
         self._next = 0
         self._lock = threading.Lock()
 
+    @property
+    def left(self) -> int:
+        """How many answers to steps are still to come."""
+        return len(self._answers) - self._next
+
     def due(self, request: ModelRequest) -> bool:
         """Whether the recording had the answer to this summary by now. One that it does not know is due, and fails."""
         with self._lock:

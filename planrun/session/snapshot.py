@@ -27,7 +27,7 @@ from planrun.session.raw import opened
 from planrun.session.reader import Reader, line_digest
 from planrun.writing import atomic_write
 
-FORMAT = 1  # goes up with every change of what the fold makes of the same records
+FORMAT = 2  # goes up with every change of what the fold makes of the same records
 GROWTH = 1 << 20  # bytes that the log grows by, at least, from one snapshot to the next
 RATIO = 8  # the log also grows by this many times the last snapshot's size: all of them stay small beside the log
 WORTHWHILE = 1 << 18  # bytes of a log that are folded faster than anybody notices: it needs no snapshot when it ends

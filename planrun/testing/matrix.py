@@ -11,27 +11,27 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import tempfile
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from planrun import api
-from planrun.core import context, names, prompts, summaries
+from planrun.core import names, prompts, summaries
 from planrun.core.events import Compacted, Noted, Requested, Said
 from planrun.core.messages import Message, compact_json
 from planrun.core.records import Record
 from planrun.core.state import Spend, State
-from planrun.errors import PlanrunError, ReplayMismatch, SessionDamaged
+from planrun.errors import Interrupted, Outcome, PlanrunError, ReplayMismatch
 from planrun.models.base import ModelRequest, Reply
 from planrun.models.replay import Recorded, ReplayModel
 from planrun.replaying import replay
-from planrun.session.following import follow
-from planrun.session.reader import GENESIS, line_digest
-from planrun.settings import Flags
-from planrun.testing.comparing import answered, effects, outcome, totals
+from planrun.testing.comparing import answered, effects, outcome, totals, unanswered
 from planrun.testing.recorded import RecordedWorld
+from planrun.testing.whole import Whole, moved, runs, settings
 
 Where = Literal["half", "unended", "whole"]
 WHERE: tuple[Where, ...] = ("half", "unended", "whole")
@@ -54,102 +54,32 @@ class Cut:
         return f"record {self.record} ({self.type}), {self.where}"
 
 
-@dataclass(slots=True)
-class Whole:
-    """The recorded session, moved to a folder: its lines, its records, the state after each."""
-
-    folder: Path
-    path: Path
-    lines: list[bytes]
-    records: list[Record]
-    states: list[State]
-    end: State = field(default_factory=State)
-
-    def messages(self, seq: int) -> list[dict[str, Any]]:
-        """What the request of record `seq` carried."""
-        return [m.wire() for m in context.messages(self.states[seq - 1].view)]
-
-
-def matrix(path: Path, only: Container[int] | None = None) -> Iterator[Cut]:
+def matrix(path: Path, only: Container[int] | None = None, resume: Callable[..., object] = api.resume) -> Iterator[Cut]:
     """Every cut of the log at `path` in its order, or those at some records, with its faults. Raises SessionDamaged where it cannot
     be read."""
     with tempfile.TemporaryDirectory(prefix="planrun-crash-") as made:
-        whole = _moved(path, Path(made).resolve())
-        last = _resumed(whole, len(whole.lines), "whole")
-        if isinstance(last, str):
-            raise SessionDamaged(f"{path}: the whole session cannot be resumed from its own record: {last}")
-        whole.end = last.state
-        for number, record in enumerate(whole.records, 1):
-            for where in WHERE if only is None or number in only else ():
-                if number > 1 or where != "half":  # half a header is no session
-                    yield _judged(whole, Cut(number, where, record.event.type))
-
-
-def _moved(path: Path, folder: Path) -> Whole:
-    """The log with another working directory: nothing of the real one is looked at."""
-    workspace = folder / "workspace"
-    (workspace / names.FOLDER).mkdir(parents=True)
-    lines, prev = [], GENESIS
-    for line in path.read_bytes().split(b"\n"):
-        try:
-            body: dict[str, Any] = json.loads(line)
-        except ValueError:
-            continue  # a torn end; anything else `follow` names
-        if body.get("type") == "session":
-            body |= {"cwd": str(workspace), "plan_path": str(workspace / "plan.yaml")}
-        lines.append(compact_json(body | {"prev": prev}).encode("utf-8"))
-        prev = line_digest(lines[-1])
-    moved = folder / "whole.jsonl"
-    moved.write_bytes(b"".join(line + b"\n" for line in lines))
-    whole = Whole(workspace, moved, lines, [], [State()])
-    for record, state in follow(moved, api.read_plan):
-        whole.records.append(record)
-        whole.states.append(state)
-    settings = _settings(whole.states[-1].settings)
-    (workspace / names.SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
-    return whole
-
-
-def _settings(public: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a record as the file that would give them; what only the command line can say is `_flags`."""
-    camel = {
-        "model": public.get("model"),
-        "summaryModel": public.get("summary_model"),
-        "planContextStrategy": public.get("context"),
-        "modelOverrides": {name: _camel(row) for name, row in (public.get("model_overrides") or {}).items()},
-        "permissions": public.get("permissions"),
-        "hooks": {event: [_camel(hook) for hook in hooks] for event, hooks in (public.get("hooks") or {}).items()},
-        "compaction": _camel(public.get("compaction") or {}),
-    }
-    return {key: value for key, value in camel.items() if value is not None}
-
-
-def _camel(table: dict[str, Any]) -> dict[str, Any]:
-    from pydantic.alias_generators import to_camel
-
-    return {to_camel(key): value for key, value in table.items() if value is not None}
-
-
-def _flags(public: dict[str, Any]) -> Flags:
-    limits = public.get("limits") or {}
-    return Flags(
-        window=public.get("window"),
-        max_cost=limits.get("cost_usd"),
-        max_tokens=limits.get("tokens"),
-        max_turns=limits.get("turns"),
-    )
+        rest = list(runs(moved(path, Path(made).resolve())))
+        for record in rest[-1].records:
+            for where in WHERE if only is None or record.seq in only else ():
+                given = record.seq - (where == "half")
+                while len(rest) > 1 and given >= len(rest[0].records):
+                    rest.pop(0)
+                if given >= max(1, rest[0].asked):  # half a header is no session
+                    yield _judged(rest[0], given, Cut(record.seq, where, record.event.type), resume)
 
 
 @dataclass(slots=True)
 class Resume:
     """A resume as it was watched: how it ended, what it asked to run, what was wrong with its first request."""
 
+    whole: Whole
     given: State
-    records: Sequence[Record]  # of the whole session
     unsure: bool  # what the last answer cost is lost, and what it taught of the size of tokens
+    model: ReplayModel = field(init=False)
+    world: RecordedWorld = field(init=False)
     state: State = field(default_factory=State)
-    world: RecordedWorld | None = None
     faults: list[str] = field(default_factory=list)
+    stopped: bool = False  # where the record ends
     interrupted: bool = False
     asked: int = 0
     cut: bool = False  # the context was cut since: numbers of records in it may differ
@@ -157,13 +87,38 @@ class Resume:
     shift: int = 0  # how much higher the numbers of records are than in the recording
     settled: Spend = field(default_factory=Spend)  # after the note that begins it, which counts a request that was cut off
 
+    @property
+    def charged(self) -> bool:
+        """Whether a request that was cut off counts in the resume."""
+        return self.settled != self.given.spend
+
+    @property
+    def sooner(self) -> bool:
+        """Whether a limit stopped the resume, which a request that was cut off has brought nearer."""
+        return self.charged and self.state.ended is not None and self.state.ended.outcome == Outcome.BUDGET
+
     def observe(self, record: Record, state: State) -> None:
         if isinstance(record.event, Noted) and record.event.kind == "resumed":
             self.settled = state.spend
-        self.interrupted = self.interrupted or (isinstance(record.event, Said) and record.event.status == "interrupted")
+            self.unsure = self.unsure or (self.charged and self.whole.limited)
+        if isinstance(record.event, Said) and record.event.role == "tool":
+            self._answered(record.event.tool_call_id or "", record.event.status)
         self.cut = self.cut or isinstance(record.event, Compacted)
         self.asked += isinstance(record.event, Requested) and record.event.purpose == "step"
         self.state = state
+
+    def _answered(self, call_id: str, status: str | None) -> None:
+        self.interrupted = self.interrupted or (status == "interrupted" and call_id in self.given.in_flight)
+        known = (r.event.tool_call_id for r in self.whole.records[: self.given.seq] if isinstance(r.event, Said))
+        if call_id in known:
+            self.faults.append(f"the call {call_id} was answered again")
+
+    def beyond(self, asked: str) -> NoReturn:
+        """What is asked for is not on record: a fault, or a signal stops the run where it has come to the end of the record."""
+        if self.model.left or self.world.left or not self.whole.open(self.given.seq):
+            raise ReplayMismatch(asked)
+        self.stopped = True
+        raise Interrupted(signal.SIGTERM)
 
     def accepts(self, recorded: Recorded, request: ModelRequest) -> bool:
         """Whether this may stand for the recorded request. The first one may differ in the note on an interrupted call; later ones
@@ -172,7 +127,7 @@ class Resume:
             return False
         self.shift = self.state.seq - recorded.seq
         self.unsure = self.unsure or self.interrupted
-        due = any(isinstance(r.event, Compacted) for r in self.records[self.given.seq : recorded.seq])
+        due = any(isinstance(r.event, Compacted) for r in self.whole.records[self.given.seq : recorded.seq])
         if request.purpose != "step" or (self.unsure and (self.asked > 1 or self.cut or due)):
             return True  # another size of the context lets it be cut elsewhere
         now, then = json.loads(request.body)["messages"], recorded.messages()
@@ -192,17 +147,20 @@ def _without_numbers(messages: list[dict[str, Any]]) -> str:
 class _Answers:
     """The recorded model. Its summaries cite records by the numbers that they have now."""
 
-    def __init__(self, model: ReplayModel, resume: Resume) -> None:
-        self._model, self._resume = model, resume
+    def __init__(self, resume: Resume) -> None:
+        self._resume = resume
 
     def due(self, request: ModelRequest) -> bool:
-        return self._model.due(request)
+        return self._resume.model.due(request)
 
     def complete(self, request: ModelRequest) -> Reply:
         try:
-            reply = self._model.complete(request)
-        except ReplayMismatch:
-            if request.purpose == "step" or not self._resume.unsure:
+            reply = self._resume.model.complete(request)
+        except ReplayMismatch as error:
+            if request.purpose == "step":
+                self._unanswered(request)
+                self._resume.beyond(str(error))
+            if not self._resume.unsure:
                 raise
             self._resume.extra = True
             return Reply(Message("assistant", _SUMMARY), "stop")
@@ -212,38 +170,48 @@ class _Answers:
         text = summaries.shifted(said.content, self._resume.given.seq, self._resume.shift)
         return replace(reply, message=replace(said, content=text))
 
+    def _unanswered(self, request: ModelRequest) -> None:
+        """Raises ReplayMismatch where the recorded run sent another request last, which got no answer."""
+        found, sent = self._resume, unanswered(self._resume.whole.records)
+        if found.model.left or sent is None:
+            return
+        seq, digest = sent
+        if digest != request.digest and not found.accepts(
+            Recorded(digest, Reply(None), partial(found.whole.messages, seq), seq=seq), request
+        ):
+            raise ReplayMismatch(f"the request that got no answer was another one (record {seq})")
 
-def _resumed(whole: Whole, number: int, where: Where) -> Resume | str:
+
+def _resumed(whole: Whole, given: int, cut: Cut, resume: Callable[..., object]) -> Resume | str:
     """The cut, resumed; or why it could not be."""
-    given = number - (where == "half")
     log = whole.folder / names.SESSIONS / f"{_NAME}.jsonl"
     log.parent.mkdir(exist_ok=True)
     for old in log.parent.glob(f"{_NAME}.*"):
         old.unlink()
-    last = whole.lines[number - 1]
-    end = {"half": last[: len(last) // 2], "unended": last, "whole": last + b"\n"}[where]
-    log.write_bytes(b"".join(line + b"\n" for line in whole.lines[: number - 1]) + end)
-    found = Resume(whole.states[given], whole.records, answered(whole.records[:given]))
-    found.world = RecordedWorld(whole.records, given)
-    recorded = replay(whole.records, whole.states[given].replies, whole.messages, accepts=found.accepts)
-    model = _Answers(recorded, found)
-    public, options = whole.states[-1].settings, whole.states[-1].options
-    until = options.get("until")
-    ask = api.Ask(flags=_flags(public), approve="ask", until=until if isinstance(until, str) else None)
+    last = whole.lines[cut.record - 1]
+    end = {"half": last[: len(last) // 2], "unended": last, "whole": last + b"\n"}[cut.where]
+    log.write_bytes(b"".join(line + b"\n" for line in whole.lines[: cut.record - 1]) + end)
+    (whole.folder / names.SETTINGS).write_text(json.dumps(settings(whole.end.settings)), encoding="utf-8")
+    found = Resume(whole, whole.states[given], answered(whole.records[:given]))
+    found.world = RecordedWorld(whole, given, found.beyond)
+    found.model = replay(whole.records, found.given.replies, whole.messages, accepts=found.accepts)
+    model, until = _Answers(found), whole.end.options.get("until")
+    ask = api.Ask(flags=whole.flags(), approve="ask", until=until if isinstance(until, str) else None)
     front = api.Front(observers=(found.observe,), human=found.world)
     environ = {"XDG_CONFIG_HOME": str(whole.folder / "none")}
     seams = api.Seams(models=lambda name: model, world=found.world)
     try:
-        api.resume(_NAME, ask, front, cwd=whole.folder, environ=environ, seams=seams)
+        resume(_NAME, ask, front, cwd=whole.folder, environ=environ, seams=seams)
+    except Interrupted:  # under `finally`, where the record ends too
+        return found
     except PlanrunError as error:
         return f"{type(error).__name__}: {error}"
     return found
 
 
-def _judged(whole: Whole, cut: Cut) -> Cut:
-    found = _resumed(whole, cut.record, cut.where)
+def _judged(whole: Whole, given: int, cut: Cut, resume: Callable[..., object]) -> Cut:
+    found = _resumed(whole, given, cut, resume)
     if isinstance(found, str):
         return replace(cut, faults=(found,))
-    given = cut.record - (cut.where == "half")
-    faults = [*found.faults, *outcome(whole.end, found.state), *effects(whole, given, found), *totals(whole, given, found)]
-    return replace(cut, faults=tuple(faults), executions=sum(found.world.executed.values()) if found.world else 0)
+    faults = [*found.faults, *outcome(whole, found), *effects(whole, given, found), *totals(whole, given, found)]
+    return replace(cut, faults=tuple(faults), executions=sum(found.world.executed.values()))

@@ -4,12 +4,13 @@ Nothing is run. What is asked to run is counted by call, so that a test can say 
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from planrun.core.actions import RunCommand, Verify
 from planrun.core.events import Approval, CallEnded, CallStarted, Event, Hooked, Said, StepChanged
@@ -17,10 +18,10 @@ from planrun.core.messages import CallStatus, compact_json
 from planrun.core.plan import Json, Step
 from planrun.core.records import Record
 from planrun.core.state import State
-from planrun.errors import ReplayMismatch
 from planrun.policy.hooks import GATES, Ran
 from planrun.runner.world import Answered, World
 from planrun.settings import Hook
+from planrun.testing.whole import Whole
 from planrun.tools.base import Tool, ToolContext, ToolResult
 from planrun.tools.registry import parse_arguments
 
@@ -31,12 +32,17 @@ _Key = tuple[str, str]
 @dataclass(slots=True)
 class RecordedWorld:
     """What the records of a session hold, apart from the first `given`, which happened already. `executed` counts, by call id,
-    what was asked to run since. Anything that is not on record raises ReplayMismatch, but for hooks, which say nothing then."""
+    what was asked to run since. Anything that is not on record goes to `beyond`, but for hooks, which say nothing then."""
 
-    records: Sequence[Record]
+    whole: Whole
     given: int
+    beyond: Callable[[str], NoReturn]
     executed: Counter[str] = field(default_factory=Counter)
+    again: Counter[str] = field(default_factory=Counter)  # by step under `finally`: what had no end of its own
+    _final: dict[str, CallEnded] = field(default_factory=dict)
     _results: dict[_Key, list[tuple[str, ToolResult]]] = field(default_factory=lambda: defaultdict(list))
+    _cut_off: dict[str, _Key] = field(default_factory=dict)  # by id: what began and has no end
+    _due: set[str] = field(default_factory=set)
     _ended: dict[str, list[CallEnded]] = field(default_factory=lambda: defaultdict(list))
     _hooks: dict[_Key, list[Hooked]] = field(default_factory=lambda: defaultdict(list))
     _answers: dict[str, list[Approval]] = field(default_factory=lambda: defaultdict(list))
@@ -50,20 +56,32 @@ class RecordedWorld:
         self._read(world)
         return replace(world, tools=tools, acts=self, human=self)
 
+    @property
+    def left(self) -> bool:
+        """Whether work is on record that was not asked for yet."""
+        return not self._due <= self.executed.keys()
+
     def _read(self, world: World) -> None:
         calls: dict[str, _Key] = {}
-        started = {r.event.call_id for r in self.records if isinstance(r.event, CallStarted)}
-        again = _asked_again(self.records[: self.given], world)
-        for position, record in enumerate(self.records):
+        records = self.whole.records
+        started = {r.event.call_id: r.seq for r in records if isinstance(r.event, CallStarted)}
+        again = _asked_again(records[: self.given], world)
+        for position, record in enumerate(records):
             event = record.event
             if isinstance(event, Said) and event.origin == "model":
                 calls.update(
                     {c.id: _key(world.tools, c.name, c.arguments) for c in event.message.tool_calls if c.id in started}
                 )
-            elif isinstance(event, StepChanged):
+            elif isinstance(event, CallEnded) and event.step in self.whole.final:
+                self._final[_any_attempt(event.call_id)] = event
+            if isinstance(event, StepChanged):
                 self._step(event)
             elif position >= self.given or position in again:
                 self._event(event, calls)
+        ended = {_ends(r.event) for r in records}
+        self._cut_off = {c: calls.get(c, ("", "")) for c in started if c not in ended}
+        due = range(self.given + 1, self.whole.worked + 1)
+        self._due = {c for c, seq in started.items() if seq in due and c not in self._cut_off}
 
     def _step(self, event: StepChanged) -> None:
         if event.baseline is not None:
@@ -88,22 +106,31 @@ class RecordedWorld:
         with self._lock:
             waiting = self._results[tool.name, _dumped(arguments)]
             if not waiting:
-                raise ReplayMismatch(f"a call of {tool.name} that is not on record: {_dumped(arguments)[:200]}")
+                self.executed.update(
+                    call_id for call_id, key in self._cut_off.items() if key == (tool.name, _dumped(arguments))
+                )
+                self.beyond(f"a call of {tool.name} that is not on record: {_dumped(arguments)[:200]}")
             call_id, result = waiting.pop(0)
             self.executed[call_id] += 1
             return result
 
-    def _end_of(self, call_id: str) -> CallEnded:
-        if not self._ended[call_id]:
-            raise ReplayMismatch(f"the command {call_id} has no end on record")
-        self.executed[call_id] += 1
-        return self._ended[call_id].pop(0)
+    def _end_of(self, call_id: str, step: str) -> CallEnded:
+        """The recorded end. A command under `finally` that has none comes to what it came to in another attempt."""
+        if self._ended[call_id]:
+            self.executed[call_id] += 1
+            return self._ended[call_id].pop(0)
+        other = self._final.get(_any_attempt(call_id))
+        if other is None:
+            self.executed[call_id] += call_id in self._cut_off
+            self.beyond(f"the command {call_id} has no end on record")
+        self.again[step] += 1
+        return replace(other, call_id=call_id)
 
     def run(self, world: World, state: State, action: RunCommand, call_id: str) -> CallEnded:
-        return self._end_of(call_id)
+        return self._end_of(call_id, action.step)
 
     def judge(self, world: World, state: State, action: Verify) -> tuple[CallStatus, str, float | None]:
-        ended = self._end_of(action.call_id)
+        ended = self._end_of(action.call_id, action.step)
         return ended.status, ended.text or "", ended.seconds
 
     def baseline(self, world: World, step: Step) -> dict[str, str]:
@@ -125,6 +152,19 @@ class RecordedWorld:
             return None
         answer = waiting.pop(0)
         return Answered(answer.decision == "approved", answer.by)
+
+
+def _ends(event: Event) -> str | None:
+    """The id of the call that this ends."""
+    match event:
+        case Said(role="tool", tool_call_id=call_id) | CallEnded(call_id=call_id):
+            return call_id
+    return None
+
+
+def _any_attempt(call_id: str) -> str:
+    """What the ids of a command of the plan, `run:STEP:ATTEMPT` and `verify:STEP:ATTEMPT:CHECK`, have in common."""
+    return re.sub(r":\d+", "", call_id, count=1)
 
 
 def _asked_again(given: Sequence[Record], world: World) -> set[int]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from planrun.errors import SessionDamaged
-from planrun.models.base import Reply
+from planrun import api
+from planrun.errors import ConfigError, Interrupted, ProviderError, SessionDamaged
+from planrun.models.base import ModelRequest, Reply
+from planrun.testing.crash import Crash
 from planrun.testing.matrix import Cut, matrix
 from planrun.testing.model import call, calls, done, say
 from tests.cli.logs import bodies, write
 from tests.core.pressing import SUMMARY
-from tests.runner.driving import Project, Yes, project, shell, step
+from tests.runner.driving import Project, Yes, again, ask, project, shell, step
 from tests.runner.test_window import summarises
 from tests.support import last_user, tool_results
 
@@ -99,3 +105,154 @@ def test_what_is_no_session_is_said(tmp_path: Path) -> None:
     (tmp_path / "s.jsonl").write_text("{}\n")
     with pytest.raises(SessionDamaged):
         list(matrix(tmp_path / "s.jsonl"))
+
+
+TIDY = [shell("x", "echo x >> tidied"), shell("y", "echo y >> tidied", verify="true")]
+PLAN = [shell("first", "true"), step("one"), step("two", "Second.")]
+
+
+def works(body: dict[str, Any]) -> Reply:
+    """Three turns with effects, then done; the second step is done at once."""
+    brief, results = last_user(body["messages"]), tool_results(body["messages"])
+    if "Second." in brief or len(results) == 2:
+        return done()
+    return call("Bash", command=f"echo {len(results)} >> work")
+
+
+@dataclass
+class Until:
+    """A model that works for some requests; then `stop` is called instead."""
+
+    requests_left: int
+    stop: Callable[[], None]
+
+    def complete(self, request: ModelRequest) -> Reply:
+        self.requests_left -= 1
+        if self.requests_left < 0:
+            self.stop()
+        return works(json.loads(request.body))
+
+
+def dead() -> None:
+    raise ProviderError("503")
+
+
+def refused() -> None:
+    raise ConfigError("401")
+
+
+def terminate() -> None:
+    raise Interrupted(signal.SIGTERM)
+
+
+def provider(run: Project) -> None:
+    run.run(Until(2, dead))
+
+
+def key(run: Project) -> None:
+    run.run(Until(2, refused))
+
+
+def between_steps(run: Project) -> None:
+    run.run(Until(3, dead))
+
+
+def signalled(run: Project) -> None:
+    run.run(Until(2, terminate))
+
+
+def turns(run: Project) -> None:
+    run.run(works, ask(flags={"max_turns": 2}))
+
+
+def tokens(run: Project) -> None:
+    run.run(works, ask(flags={"max_tokens": 2_500}))
+
+
+def tokens_raised(run: Project) -> None:
+    tokens(run)
+    run.resume(works, again(flags={"max_tokens": 90_000}))
+
+
+def failed(run: Project) -> None:
+    run.run(
+        lambda body: (
+            call("UpdatePlanStep", status="failed", note="no") if "Second." in last_user(body["messages"]) else works(body)
+        )
+    )
+
+
+def resumed_twice(run: Project) -> None:
+    provider(run)
+    run.resume(Until(1, terminate))
+    run.resume(works)
+
+
+def by_hand(run: Project) -> None:
+    run.run(works)
+    run.resume(works, again(rerun="two"))
+
+
+def killed(run: Project) -> None:
+    with pytest.raises(Crash):
+        run.run(works, crash=(25, "after"))
+
+
+STOPPED = {
+    provider: "provider",
+    key: "config",
+    between_steps: "provider",
+    signalled: "interrupted",
+    turns: "turn_limit",
+    tokens: "budget",
+    tokens_raised: "finished",
+    failed: "step_failed",
+    resumed_twice: "finished",
+    by_hand: "finished",
+    killed: None,
+}
+
+
+@pytest.mark.parametrize("how", STOPPED, ids=lambda how: how.__name__)
+def test_a_run_that_something_stopped(tmp_path: Path, how: Callable[[Project], None]) -> None:
+    run = project(tmp_path, *PLAN, **{"finally": TIDY})
+    how(run)
+    last = run.records()[-1]
+    assert last.get("outcome") == STOPPED[how]
+    cuts = list(matrix(run.log))
+    assert faults(cuts) == []
+    assert len(cuts) > 2.8 * len(run.records())  # but where something was changed by hand
+
+
+@pytest.mark.parametrize("command", ["kill -TERM $PPID; sleep 30", "sleep 30"])
+def test_a_command_that_was_cut_off(tmp_path: Path, command: str) -> None:
+    """By a signal, or by the limit of time."""
+    run = project(tmp_path, step("one"), shell("two", command), limits={"time": "1"}, **{"finally": TIDY})
+    run.run(works)
+    assert run.records()[-1]["outcome"] in ("interrupted", "time_limit")
+    assert faults(list(matrix(run.log))) == []
+
+
+def test_a_command_under_finally_that_fails_is_tried_again(tmp_path: Path) -> None:
+    run = project(tmp_path, step("one"), **{"finally": [shell("x", "false", retry={"attempts": 2}), TIDY[1]]})
+    turns(run)
+    assert faults(list(matrix(run.log))) == []
+
+
+def forgetful(name: str, *args: Any, cwd: Path, **more: Any) -> api.Result:
+    """A resume that does not see the last record."""
+    log = cwd / ".thclaws" / "sessions" / f"{name}.jsonl"
+    lines = log.read_bytes().split(b"\n")
+    log.write_bytes(b"".join(line + b"\n" for line in lines[:-2]))
+    return api.resume(name, *args, cwd=cwd, **more)
+
+
+@pytest.mark.parametrize("how", [provider, signalled, turns, failed], ids=lambda how: how.__name__)
+def test_a_resume_that_repeats_what_is_on_record_is_found(tmp_path: Path, how: Callable[[Project], None]) -> None:
+    """The end of a call, of a step's work or under `finally`, is lost: it runs again, or is taken for interrupted."""
+    run = project(tmp_path, *PLAN, **{"finally": TIDY})
+    how(run)
+    ends = [r["seq"] for r in run.records() if r["type"] == "tool_end" and r["name"] == "run"]
+    results = [r["seq"] for r in run.records() if r["type"] == "message" and r["role"] == "tool"]
+    found = {c.record: c for c in matrix(run.log, [*ends, *results], forgetful) if c.where == "whole"}
+    assert [n for n in [*ends, *results] if not found[n].faults] == []

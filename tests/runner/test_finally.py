@@ -150,6 +150,22 @@ def test_killed_at_any_record(tmp_path: Path, moment: Moment) -> None:
         assert (ended(result), statuses(result)) == (OK, ["done"] * 4), at
 
 
+def test_a_command_whose_end_is_on_record_is_not_run_again_before_there_is_more_work(tmp_path: Path) -> None:
+    final = [shell("x", "echo x >> tidied"), shell("y", "echo y >> tidied", verify="true")]
+    whole = project(tmp_path / "whole", step("a"), **{"finally": final})
+    whole.run([ProviderError("down")])
+    ends = [r["seq"] for r in whole.of("tool_end")]
+    assert len(ends) == 3
+    for at in ends:
+        run = project(tmp_path / str(at), step("a"), **{"finally": final})
+        with pytest.raises(Crash):
+            run.run([ProviderError("down")], crash=(at, "after"))
+        result = run.resume([ProviderError("down")])
+        assert (ended(result), tidied(run), statuses(result)[1:]) == (("provider", 75), "xy", ["done"] * 2)
+        assert [s.attempt for s in result.state.steps] == [1, 1, 1]
+        assert (ended(run.resume([done()])), tidied(run)) == (OK, "xyxy")
+
+
 # ---- other ends ----
 
 TERM = f"kill -TERM {os.getpid()}; sleep 600"

@@ -369,3 +369,12 @@ def test_a_request_that_a_kill_cut_off_costs_what_is_estimated(tmp_path: Path) -
     (answer,) = run.of("response")
     assert state.spend.cost_usd == pytest.approx(sent["tokens"] * 10 / 1e6 + answer["cost_usd"])
     assert state.spend.estimated and state.spend.requests == 2
+
+
+def test_a_request_that_a_kill_cut_off_is_no_turn_without_its_answer(tmp_path: Path) -> None:
+    for name, at, turns in (("lost", 6, 1), ("kept", 7, 2)):  # before the answer is on record, and after
+        run = project(tmp_path / name, step("a"))
+        with pytest.raises(Crash):
+            run.run([look(1)], crash=(at, "before"))
+        state = run.resume([done()]).state
+        assert (state.turns, state.spend.requests) == (turns, 2), name
