@@ -114,8 +114,9 @@ class Resume:
             self.faults.append(f"the call {call_id} was answered again")
 
     def beyond(self, asked: str) -> NoReturn:
-        """What is asked for is not on record: a fault, or a signal stops the run where it has come to the end of the record."""
+        """What is asked for is not on record: a fault, and raises ReplayMismatch; or a signal stops the run where it has come to the end of the record."""
         if self.model.left or self.world.left or not self.whole.open(self.given.seq):
+            self.faults.append(asked)
             raise ReplayMismatch(asked)
         self.stopped = True
         raise Interrupted(signal.SIGTERM)
@@ -171,7 +172,7 @@ class _Answers:
         return replace(reply, message=replace(said, content=text))
 
     def _unanswered(self, request: ModelRequest) -> None:
-        """Raises ReplayMismatch where the recorded run sent another request last, which got no answer."""
+        """A fault where the recorded run sent another request last, which got no answer."""
         found, sent = self._resume, unanswered(self._resume.whole.records)
         if found.model.left or sent is None:
             return
@@ -179,7 +180,7 @@ class _Answers:
         if digest != request.digest and not found.accepts(
             Recorded(digest, Reply(None), partial(found.whole.messages, seq), seq=seq), request
         ):
-            raise ReplayMismatch(f"the request that got no answer was another one (record {seq})")
+            self._resume.faults.append(f"the request that got no answer was another one (record {seq})")
 
 
 def _resumed(whole: Whole, given: int, cut: Cut, resume: Callable[..., object]) -> Resume | str:
