@@ -126,6 +126,7 @@ class OpenAIModel:
                 self._made = self._build()
                 # Sockets are closed with the model, also where nobody calls close().
                 weakref.finalize(self, self._made.close)
+                weakref.finalize(self, self._sockets.close)
             return self._made
 
     def _build(self) -> openai.OpenAI:
