@@ -32,16 +32,18 @@ class Shown:
         return cls(options["format"], verbosity, options["summary"], options["junit"])
 
 
-def deliver(shown: Shown, found: dict[str, Json]) -> None:
+def deliver(shown: Shown, found: dict[str, Json]) -> bool:
+    """Whether all that was asked for is where it was asked for; the summary page of a CI job was not asked for."""
     if withholds(found):
         complain("planrun: an output that holds a secret is withheld here; `planrun output` prints it with the secret masked")
-    if shown.format == "json":
-        _told(lambda: say_json(found))
+    delivered = shown.format != "json" or _told(lambda: say_json(found))
     for write in (_write_summary, _write_junit, _append_markdown):
         try:
             write(shown, found)
         except OSError as error:
             complain(f"planrun: {_cannot_write(error, None)}")
+            delivered = delivered and write is _append_markdown
+    return delivered
 
 
 def check_writable(shown: Shown) -> None:
@@ -129,17 +131,19 @@ def _append_markdown(shown: Shown, found: dict[str, Json]) -> None:
             file.write(markdown(found).encode("utf-8", "backslashreplace"))
 
 
-def _told(tell: Callable[[], None]) -> None:
-    """Print a result. Where that cannot be done the exit code is still the run's."""
+def _told(tell: Callable[[], None]) -> bool:
+    """Print a result. False where that cannot be done, which is said."""
     try:
         tell()
     except StorageError as error:
         complain(f"planrun: {error}")
+        return False
+    return True
 
 
-def print_outputs(output: Json) -> None:
-    """Each of the plan's outputs on stdout, as far as that can be written."""
-    _told(lambda: _print_outputs(output))
+def print_outputs(output: Json) -> bool:
+    """Each of the plan's outputs on stdout; False where they could not be written."""
+    return _told(lambda: _print_outputs(output))
 
 
 def _print_outputs(output: Json) -> None:

@@ -16,7 +16,7 @@ from planrun.cli.printing import complain
 from planrun.core.plan import Json
 from planrun.core.records import Record
 from planrun.core.state import State
-from planrun.errors import PlanrunError, known
+from planrun.errors import EXIT_CODES, PlanrunError, StorageError, known
 from planrun.settings import Flags
 from planrun.views.console import console
 from planrun.views.human import AtTerminal
@@ -70,12 +70,13 @@ def drive(ctx: click.Context, shown: Shown, go: Callable[[api.Front], api.Result
         deliver(shown, _failed(last, error))
         raise
     found = result(ended.state, ended.path)
-    deliver(shown, found)
-    if shown.format == "text":
-        print_outputs(found["output"])
+    delivered = deliver(shown, found) and (shown.format != "text" or print_outputs(found["output"]))
     if lines is not None and lines.lost:
         complain(f"planrun: cannot write to stdout: {lines.lost}")
-    ctx.exit(ended.state.ended.exit_code if ended.state.ended else 1)
+        delivered = False
+    code = ended.state.ended.exit_code if ended.state.ended else 1
+    # A result that nobody got is no success; any other code says more than that.
+    ctx.exit(code if delivered or code else EXIT_CODES[StorageError.outcome])
 
 
 def _failed(last: _Last, error: Exception) -> dict[str, Json]:

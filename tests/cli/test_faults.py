@@ -245,11 +245,11 @@ def test_a_result_that_does_not_reach_a_full_disk_is_an_error(stopped: Path, arg
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full is Linux's")
 @pytest.mark.parametrize("form", ["text", "json", "jsonl"])
-def test_a_run_whose_results_do_not_reach_a_full_disk_says_so_and_ends_as_it_ended(stopped: Path, form: str) -> None:
+def test_a_run_whose_results_do_not_reach_a_full_disk_is_no_success(stopped: Path, form: str) -> None:
     with open("/dev/full", "wb") as full:
         files = ("--summary", "/dev/full", "--junit", "/dev/full")
         shown = run_in(stopped, *TO_TWO, "--format", form, *files, stdout=full, stderr=subprocess.PIPE, capture_output=False)
-    assert shown.returncode == 0, shown.stderr
+    assert shown.returncode == 5, shown.stderr
     said = shown.stderr.decode()
     assert said.count("planrun: cannot write ") == 2 + (form != "text"), said  # a part of a run has no output to print
     assert (stopped / "effects").read_text() == "one\ntwo\n"
