@@ -146,7 +146,7 @@ def moved(path: Path, folder: Path) -> Whole:
 
 
 def settings(public: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a record as the file that would give them; what only the command line can say is `_flags`."""
+    """The settings of a record as the file that would give them; what only the command line can say is in `Whole.flags`."""
     camel = {
         "model": public.get("model"),
         "summaryModel": public.get("summary_model"),

@@ -155,7 +155,7 @@ def test_a_pipe_that_nobody_reads_is_not_waited_for(
     (files / "plan.yaml").write_text("steps: [{id: a, run: 'true'}]\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "pipe")
     result = planrun("run", "plan.yaml", option, "pipe")
-    assert result.exit_code == 0
+    assert result.exit_code == 5
     assert result.stderr.splitlines()[-2:] == ["planrun: cannot write pipe: it is a pipe that nobody reads"] * 2
     reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
     assert "cannot write" not in planrun("run", "plan.yaml", option, "pipe").stderr

@@ -67,5 +67,7 @@ def test_no_command_takes_a_refusal_for_its_own_fault(
         assert shown.exit_code == 0 or os.strerror(errno.EIO) in shown.output, where
         assert log.read_bytes().startswith(before), where
         for copy in project.glob("u/s.json"):
-            assert one_object(copy.read_text())["exit_code"] == shown.exit_code, where
+            run = one_object(copy.read_text())["exit_code"]
+            # Written before it showed that the other file cannot be.
+            assert run == shown.exit_code or ((run, shown.exit_code) == (0, 5) and "cannot write" in where), where
         assert api.load(log).header is not None, where
